@@ -13,7 +13,7 @@ from envbuilder.launching.schedulers import SCHEDULERS
 from envbuilder.launching.schedulers.protocol import Ask, Which, no_job_step, no_job_task, no_pmi
 from envbuilder.model.job import Job, JobScript
 from envbuilder.model.launch import Host, Hosts, LaunchNode, Words
-from envbuilder.model.site import Launcher
+from envbuilder.model.site import SiteLauncher
 
 TITLE = "PJM"
 SUBMIT = "pjsub"
@@ -60,8 +60,8 @@ def job_hosts(
     return tuple(Host(name, number) for name, number in slots.items())
 
 
-def draft_launcher(which: Which, _ask: Ask) -> Launcher | None:
-    return Launcher(kind="hydra", command=("mpiexec",)) if which("pjshowrsc") else None
+def draft_launcher(which: Which, _ask: Ask) -> SiteLauncher | None:
+    return SiteLauncher(kind="hydra", command=("mpiexec",)) if which("pjshowrsc") else None
 
 
 def add_scheduler(monkeypatch: pytest.MonkeyPatch) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from ..errors import DriftError, UsageError
-from ..target_tools.bundle import TEXT_BYTES, TEXTS, Contents, is_inside
+from ..target_tools.bundle import TEXT_BYTES, TEXTS, BundleContents, is_inside
 from ..target_tools.files import CHUNK
 from ..text import shown
 
@@ -37,7 +37,7 @@ _KINDS = {
 }
 
 
-def read_archive(path: Path, packed: IO[bytes]) -> Contents:
+def read_archive(path: Path, packed: IO[bytes]) -> BundleContents:
     """Return what lies in the archive of a bundle, an open file. Nothing is written.
 
     Raises UsageError for a file that is no archive of that kind, DriftError for one that no
@@ -106,7 +106,7 @@ class _Bounded:
         return data
 
 
-def _read(stream: _Bounded) -> Contents:
+def _read(stream: _Bounded) -> BundleContents:
     files: dict[str, str | None] = {}
     texts: dict[str, bytes] = {}
     folders: set[str] = set()
@@ -131,7 +131,7 @@ def _read(stream: _Bounded) -> Contents:
                     texts[name] = texts.get(name, b"") + chunk
             files[name] = whole.hexdigest()
         _check_end(stream)
-    return Contents(files, texts)
+    return BundleContents(files, texts)
 
 
 def _name(member: tarfile.TarInfo, tops: set[str]) -> str:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from ..model.evidence import Evidence, newest_passed
 from ..model.outcome import Info
-from ..model.plan import Finding
+from ..model.plan import PlanFinding
 from ..render.quoting import Quoted, html
 from ..render.templates import render
 from ..text import counted
@@ -89,7 +89,7 @@ def _proof(evidence: Evidence) -> tuple[str, str, str, str]:
     return (f"{done.api}{over}", f"{done.tier}{_how(evidence)}", ranks, _moment(evidence.time))
 
 
-def _finding(each: Finding) -> dict[str, str]:
+def _finding(each: PlanFinding) -> dict[str, str]:
     told = {"unknown": "undecided", "waived": "waived"}
     more = [each.reason and f"waived because {each.reason}", each.fix and f"fix: {each.fix}"]
     more.append(f"depends on {', '.join(each.facts)}" if each.facts else None)

@@ -17,11 +17,11 @@ from ..model.plan import Step
 from ..model.progress import Listener
 from ..text import LONG, shown
 from ..workflow.context import Context
-from ..workflow.matrix import Matrix, Row, matrix
+from ..workflow.matrix import Matrix, MatrixRow, matrix
 from ..workflow.options import CiOptions
 from .jobs import pipeline
 from .providers import PROVIDERS
-from .values import FOLDER, Command, Job, JobResult, Pipeline, RunResult
+from .values import FOLDER, Command, JobResult, Pipeline, PipelineJob, RunResult
 
 # How the last run stands: that of the jobs of a change, and that of the night.
 _STATES = {False: f"{FOLDER}/state.json", True: f"{FOLDER}/state-nightly.json"}
@@ -58,7 +58,7 @@ def run(options: CiOptions, context: Context, *, resume: bool, nightly: bool) ->
     steps = {job.id: Step(id="job", title=job.id) for job in jobs}
     with context.reporter.steps(tuple(steps.values())) as listener:
 
-        def do(job: Job) -> JobResult:
+        def do(job: PipelineJob) -> JobResult:
             listener.step_begins(steps[job.id])
             result = _do(job, keys[job.id], listener, context)
             listener.step_ends(steps[job.id], done=result.state == "passed")
@@ -72,10 +72,10 @@ def run(options: CiOptions, context: Context, *, resume: bool, nightly: bool) ->
 
 
 def in_order(
-    jobs: Sequence[Job],
+    jobs: Sequence[PipelineJob],
     keys: Mapping[str, str],
     earlier: Mapping[str, JobResult],
-    do: Callable[[Job], JobResult],
+    do: Callable[[PipelineJob], JobResult],
 ) -> Iterator[JobResult]:
     """Yield how each job ended, as it ends.
 
@@ -95,19 +95,19 @@ def in_order(
         yield state[job.id]
 
 
-def _result(job: Job, key: str, state: str, **more: object) -> JobResult:
+def _result(job: PipelineJob, key: str, state: str, **more: object) -> JobResult:
     about = {"job": job.id, "stage": job.stage, "matrix": job.matrix, "state": state, "key": key}
     return JobResult.model_validate({**about, **more})
 
 
-def _key(job: Job, row: Row) -> str:
+def _key(job: PipelineJob, row: MatrixRow) -> str:
     """Return a hash of what a job does, and of what its recipe's plan is made of."""
     inputs = [each.plain() for each in row.inputs]
     return sha256_text(canonical_json([[each.words for each in job.commands], inputs]))[:16]
 
 
 def _passed(
-    jobs: Sequence[Job], keys: Mapping[str, str], file: Path, cwd: Path
+    jobs: Sequence[PipelineJob], keys: Mapping[str, str], file: Path, cwd: Path
 ) -> dict[str, JobResult]:
     """Return the jobs of the last run that passed, are the same now, and whose files are there."""
     try:
@@ -124,7 +124,7 @@ def _passed(
     }
 
 
-def _do(job: Job, key: str, listener: Listener, context: Context) -> JobResult:
+def _do(job: PipelineJob, key: str, listener: Listener, context: Context) -> JobResult:
     """Do one job: its commands, until one fails."""
     began, log = context.clock(), context.cwd / job.log
     log.parent.mkdir(parents=True, exist_ok=True)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from ..model.base_image import REGISTRY
 from ..model.site import ImageCI, Runner
-from ..workflow.matrix import Matrix, Row
+from ..workflow.matrix import Matrix, MatrixRow
 from ..workflow.places import module_tree
-from .values import FOLDER, Command, Job, Pipeline, ReportKind, Stage, When
+from .values import FOLDER, Command, Pipeline, PipelineJob, ReportKind, Stage, When
 
 # Where a bundle is put, below the folder of its row.
 _BUNDLE = "bundle"
@@ -64,7 +64,7 @@ class _Jobs:
     line, so there are many: what all have in common is the row.
     """
 
-    row: Row
+    row: MatrixRow
     matrix: Matrix
     folders: tuple[Path, ...]
     emulate: bool
@@ -81,7 +81,7 @@ class _Jobs:
     def candidates(self) -> str:
         return f"{self.root}-candidates"
 
-    def day(self) -> Iterator[Job]:
+    def day(self) -> Iterator[PipelineJob]:
         """Yield the jobs of every change, in order."""
         runners = self.matrix.site.ci
         plan = self._job("plan", [self._plan()], runners.build)
@@ -128,7 +128,7 @@ class _Jobs:
                 when="default-branch",
             )
 
-    def night(self) -> Iterator[Job]:
+    def night(self) -> Iterator[PipelineJob]:
         """Yield the jobs of every night: what is published is proved again, drift is opened."""
         runners, name = self.matrix.site.ci, self.row.name
         proof = [self._smoke(self.root), self._evidence(self.root, "nightly.json")]
@@ -143,14 +143,14 @@ class _Jobs:
         stage: Stage,
         commands: Sequence[Command],
         runner: Runner,
-        needs: Sequence[Job] = (),
-        takes: Sequence[Job] = (),
+        needs: Sequence[PipelineJob] = (),
+        takes: Sequence[PipelineJob] = (),
         *,
         makes: Sequence[str] = (),
         reports: Sequence[tuple[ReportKind, str]] = (),
         when: When = "always",
-    ) -> Job:
-        return Job(
+    ) -> PipelineJob:
+        return PipelineJob(
             stage=stage,
             recipe=self.row.name,
             arch=self.row.arch,

@@ -48,7 +48,7 @@ ReportKind = Literal["junit", "cyclonedx"]
 
 
 @dataclass(frozen=True)
-class Job:
+class PipelineJob:
     """One job: the commands of a stage for one recipe and architecture.
 
     ``matrix``: what it is for, ``RECIPE-ARCH``. ``needs``: the jobs that must have passed, by
@@ -95,19 +95,19 @@ class Pipeline:
 
     site: str
     setup: tuple[str, ...]
-    jobs: tuple[Job, ...]
+    jobs: tuple[PipelineJob, ...]
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the stages that have jobs, in order."""
         return tuple(dict.fromkeys(job.stage for job in self.jobs))
 
-    def rows(self) -> Iterator[tuple[Job, ...]]:
+    def rows(self) -> Iterator[tuple[PipelineJob, ...]]:
         """Yield the jobs of each recipe and architecture, without those of the night."""
         for matrix in dict.fromkeys(job.matrix for job in self.jobs):
             yield tuple(job for job in self.jobs if job.matrix == matrix and job.when != "nightly")
 
 
-def shell_lines(job: Job, *, in_job: bool) -> tuple[str, ...]:
+def shell_lines(job: PipelineJob, *, in_job: bool) -> tuple[str, ...]:
     """Return a job's commands as lines of bash, which want ``set -o pipefail``.
 
     *in_job*: its runner is in a job of the scheduler already; else what starts ranks is started in

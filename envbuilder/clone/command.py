@@ -28,7 +28,7 @@ from ..documents.library import NAME
 from ..errors import BuildError, DocumentError, Place, Problem, UsageError
 from ..files import remove_tree
 from ..inspect.environments import prefix_of
-from ..inspect.facts import Distribution
+from ..inspect.facts import InstalledDistribution
 from ..inspect.origins import direct_origin
 from ..inspect.reading import read_environment
 from ..knowledge.channels import SUBDIRS, Channel
@@ -128,7 +128,7 @@ def _check_arch(packages: PackageList) -> None:
 
 def _checked(
     prefix: Path, found: PrefixPackages, options: CloneOptions, context: Context
-) -> tuple[Distribution, ...]:
+) -> tuple[InstalledDistribution, ...]:
     """Return what pip installed there. Raises DocumentError for what a clone would not have."""
     records = [*found.records.values()]
     pip = [*_by_pip(prefix, records, context)]
@@ -186,7 +186,7 @@ def _checked(
 
 def _by_pip(
     prefix: Path, records: Sequence[Mapping[str, Any]], context: Context
-) -> Iterator[Distribution]:
+) -> Iterator[InstalledDistribution]:
     owned = {name for record in records for name, _ in placed(record)}
     for each in read_environment(prefix, context.environ).distributions:
         metadata = (each.path / "METADATA").relative_to(prefix).as_posix()
@@ -194,7 +194,7 @@ def _by_pip(
             yield each
 
 
-def _files_of(each: Distribution) -> Iterator[Path]:
+def _files_of(each: InstalledDistribution) -> Iterator[Path]:
     yield from (each.path.parent / name for name in each.recorded or ())
     # A file of pip's that RECORD need not name.
     yield from (path for path in each.path.glob("*") if path.is_file())

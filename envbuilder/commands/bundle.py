@@ -26,7 +26,7 @@ from ..target_tools.bundle import (
     LOCK,
     PREDICATE,
     SUMS,
-    Contents,
+    BundleContents,
     changes,
     read_facts,
     read_folder,
@@ -67,11 +67,11 @@ def verify(file: Path, signed: SignatureOptions, context: Context) -> BundleChec
     return said if changed else _told(said, contents)
 
 
-def _contents(path: Path, signed: SignatureOptions, context: Context) -> Contents:
+def _contents(path: Path, signed: SignatureOptions, context: Context) -> BundleContents:
     """Return what lies in a bundle, archive or folder; an archive is opened once."""
     if path.is_dir():
         check_no_key(path, signed)
-        folder: Contents = read_folder(path)
+        folder: BundleContents = read_folder(path)
         return folder
     if not path.is_file():
         raise UsageError("bundle.not-a-bundle", f"{path} is neither a folder nor a regular file")
@@ -118,7 +118,7 @@ def _bundle_in(folder: Path) -> Path:
     return found[0]
 
 
-def _told(said: BundleCheck, contents: Contents) -> BundleCheck:
+def _told(said: BundleCheck, contents: BundleContents) -> BundleCheck:
     """Add what a bundle says of itself, and what of it cannot be so."""
     try:
         facts = read_facts(contents.texts.get(FACTS, b""))

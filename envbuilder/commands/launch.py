@@ -17,7 +17,7 @@ from ..model.launch import JobHosts, LaunchRequest, Words, slots_of
 from ..model.outcome import LaunchLine
 from ..model.plan import Plan
 from ..model.profiles import recipe_arguments
-from ..model.site import Launcher
+from ..model.site import SiteLauncher
 from ..record import read_all
 from ..render.job import PYTHON, guarded
 from ..root.environments import find
@@ -135,7 +135,7 @@ def _guarded(found: _Environment, request: LaunchRequest) -> Words:
     words, environment = launch_line(request), found.published
     if environment is None:
         return words
-    launcher = Launcher.model_construct(kind=request.kind, command=request.command)
+    launcher = SiteLauncher.model_construct(kind=request.kind, command=request.command)
     program = environment_program(environment.plan, launcher)
     in_prefix = [program.name] if program and program.module is None else []
     check_programs(environment, PYTHON, *in_prefix)
@@ -173,7 +173,7 @@ def _planned(plan_inputs: PlanInputs, options: LaunchOptions, context: Context) 
 
 
 def _find_hosts(
-    facts: LaunchFacts, launcher: Launcher, options: LaunchOptions, context: Context
+    facts: LaunchFacts, launcher: SiteLauncher, options: LaunchOptions, context: Context
 ) -> HostList:
     """Return the hosts; those of a job that is still to be asked for have no names."""
     nodes, scheduler = options.nodes, facts.scheduler
@@ -215,7 +215,7 @@ def _request(
     found: _Environment,
     options: LaunchOptions,
     hosts: HostList,
-    launcher: Launcher,
+    launcher: SiteLauncher,
     *,
     gloo: bool,
 ) -> LaunchRequest:
@@ -257,7 +257,9 @@ def _request(
     )
 
 
-def _launcher(plan: Plan, options: LaunchOptions, scheduler: str | None) -> tuple[Launcher, bool]:
+def _launcher(
+    plan: Plan, options: LaunchOptions, scheduler: str | None
+) -> tuple[SiteLauncher, bool]:
     """Return the launcher, with the words that the site states for it, and whether it is by Gloo.
 
     The launcher that is asked for; for Gloo the one of the environment's own; else the plan's. By
@@ -294,7 +296,7 @@ def _launcher(plan: Plan, options: LaunchOptions, scheduler: str | None) -> tupl
     if kind == plan.launcher.kind:
         return plan.launcher, gloo
     # No words of the site: it takes the launcher's own name, if it has one.
-    return Launcher.model_construct(kind=kind, command=()), gloo
+    return SiteLauncher.model_construct(kind=kind, command=()), gloo
 
 
 def _gloo_launcher(plan: Plan) -> str | None:
@@ -309,7 +311,7 @@ def _gloo_launcher(plan: Plan) -> str | None:
 
 
 def _handed_on(
-    plan: Plan, launcher: Launcher, hosts: HostList, asked: Sequence[str]
+    plan: Plan, launcher: SiteLauncher, hosts: HostList, asked: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the variables of the environment that the ranks on named hosts must be handed.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .. import files
 from ..conda.formats.packages import CondaEntry, PackageList, PipEntry
-from ..conda.listed import Listed, ListedPackages, Target, look_up
+from ..conda.listed import ListedPackage, ListedPackages, ListTarget, look_up
 from ..conda.solve import archives
 from ..errors import DocumentError, Place, Problem, UsageError
 from ..knowledge.channels import CHANNEL_ORIGINS
@@ -93,10 +93,10 @@ def lock_packages(packages: PackageList, inputs: PlanInputs, context: Context, o
     return lock
 
 
-def listed_of(entries: Iterable[CondaEntry]) -> list[Listed]:
+def listed_of(entries: Iterable[CondaEntry]) -> list[ListedPackage]:
     """Return packages as the channels are asked for them."""
     return [
-        Listed(each.name, each.subdir, each.url, each.sha256, each.md5, each.place)
+        ListedPackage(each.name, each.subdir, each.url, each.sha256, each.md5, each.place)
         for each in entries
     ]
 
@@ -109,7 +109,7 @@ def _look_up(packages: PackageList, inputs: PlanInputs, context: Context) -> Lis
         context.reporter.warn(
             f"{counted(unhashed, 'package')} without a hash in the list: using the channels' hashes"
         )
-    target = Target(inputs.arch, virtual_packages(inputs), inputs.site.channels)
+    target = ListTarget(inputs.arch, virtual_packages(inputs), inputs.site.channels)
     with context.reporter.working(f"look up {counted(len(wanted), 'package')}"):
         found = look_up(
             wanted,

@@ -19,7 +19,7 @@ from ..target_tools.root import publish, registry
 from ..target_tools.root.layout import Home
 from ..workflow.context import Context
 from ..workflow.launch_requests import example, facts_of
-from ..workflow.matrix import Matrix, Row, matrix
+from ..workflow.matrix import Matrix, MatrixRow, matrix
 from ..workflow.options import MatrixOptions
 from ..workflow.output import output_folder
 from ..workflow.places import site_folder
@@ -65,7 +65,7 @@ def _check_one_arch(planned: Matrix) -> None:
         )
 
 
-def _texts(row: Row, planned: Matrix) -> tuple[dict[PurePosixPath, str], int | None]:
+def _texts(row: MatrixRow, planned: Matrix) -> tuple[dict[PurePosixPath, str], int | None]:
     """Return a row's modulefiles, and its number where it is published."""
     loaded = row.loaded
     if loaded is None:

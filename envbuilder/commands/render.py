@@ -19,7 +19,7 @@ from ..knowledge.entries import check_choice
 from ..launching.schedulers import SCHEDULERS
 from ..locking.checks import check_runtime
 from ..model.base_image import BUNDLE_FOLDER
-from ..model.places import Places
+from ..model.places import BuildFolders
 from ..model.plan import Lock
 from ..model.site import Site
 from ..render.bundle_image import BASE, render_bundle_definition
@@ -253,7 +253,9 @@ def _folder(options: RenderOptions, folder: Path, context: Context) -> RenderRes
         return _folder_again(environment, options, folder, context)
     given = given_lock(options, plan_inputs, context, with_runtime=True)
     lock = given or new_lock(plan_inputs, context)
-    places = Places(home_of(lock.plan, options, plan_inputs, context).prefix(lock.id()), folder)
+    places = BuildFolders(
+        home_of(lock.plan, options, plan_inputs, context).prefix(lock.id()), folder
+    )
     start = script_start(facts_of(lock.plan, plan_inputs))
     texts = build_texts(lock, places, plan_inputs.prefix_of(lock.plan), plan_inputs.folders, start)
     prepare(folder, texts, plan_inputs.runtime_source)
@@ -270,7 +272,7 @@ def _folder_again(
     check_runtime(lock, environment.lock_file, found, build / "runtime")
     facts = facts_at(lock.plan, options.choice.site, options.choice.partition, context)
     prefix = prefix_parts(lock.plan, context.knowledge.components)
-    places = Places(environment.prefix, folder)
+    places = BuildFolders(environment.prefix, folder)
     texts = build_texts(lock, places, prefix, (build,), script_start(facts))
     prepare(folder, texts, build / "runtime")
     context.reporter.say(f"rendered: {environment}")

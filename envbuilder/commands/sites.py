@@ -17,14 +17,14 @@ from ..errors import UsageError
 from ..files import write_atomically
 from ..launching.schedulers import SCHEDULERS
 from ..machine.detection import DetectionResult, live_snapshot, snapshot, snapshot_text
-from ..machine.host import Host
+from ..machine.host import LocalMachine
 from ..machine.local_site import local_site
 from ..machine.modules.module_probe import probe as probe_modules
 from ..machine.modules.site_modules import read_modules
 from ..machine.site_draft import draft
 from ..machine.visible_modules import base_trees, has_visible_trees
 from ..model.launch import Words
-from ..model.site import Launcher, Site, Snapshot
+from ..model.site import Site, SiteLauncher, Snapshot
 from ..text import shown
 from ..workflow.context import Context
 from ..workflow.entries import entries
@@ -127,11 +127,11 @@ def next_steps(site_file: Path, draft_text: str) -> Iterator[str]:
     yield f"to plan for it: --site {name}, or export ENVBUILD_SITE={name}"
 
 
-def _scheduler(context: Context) -> tuple[str | None, Launcher | None, Words]:
+def _scheduler(context: Context) -> tuple[str | None, SiteLauncher | None, Words]:
     """Return the first scheduler whose program for submitting jobs is here, its launcher, and what
     that starts ranks by.
     """
-    host = Host(context.environ)
+    host = LocalMachine(context.environ)
 
     def ask(program: str, *words: str) -> str:
         path = host.which(program)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import DriftError, UsageError
-from ..model.why import Why, WhyNot
+from ..model.why import ComponentReason, WhyNot
 from ..resolve.stated_facts import stated_versions
 from ..resolve.why import why as resolve_why
 from ..resolve.why import why_not as resolve_why_not
@@ -14,7 +14,7 @@ from ..workflow.options import WhyOptions
 from ..workflow.published import Published, decides_same, environments_of, find_published, inputs_of
 
 
-def why(choice: WhyOptions, component: str, context: Context) -> Why:
+def why(choice: WhyOptions, component: str, context: Context) -> ComponentReason:
     """Return why a component is what it is, in a published environment or in a plan made now.
 
     The lock of an environment says less than a plan: nothing of what else could be chosen. So an
@@ -67,7 +67,7 @@ def _name(plan_inputs: PlanInputs, choice: WhyOptions, context: Context) -> str 
 
 def _why_published(
     environment: Published, component: str, choice: WhyOptions, context: Context
-) -> Why:
+) -> ComponentReason:
     try:
         return resolve_why(request(inputs_of(environment, choice, context)), component)
     except DriftError as error:
@@ -81,7 +81,7 @@ def _why_published(
             f"it has: {', '.join(sorted(pins))}",
         )
     pin = pins[component]
-    return Why(
+    return ComponentReason(
         component=component,
         version=pin.version,
         provider=f"{pin.origin}:{pin.locator}",

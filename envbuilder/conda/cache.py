@@ -26,21 +26,21 @@ Rows = Mapping[str, Mapping[str, tuple[CondaPackage, ...]]]
 
 
 @dataclass(frozen=True)
-class Contents:
+class ChannelContents:
     """What channels hold, and the URL at which each was read."""
 
     packages: Rows
     served: Mapping[str, str]
 
 
-_CONTENTS: TypeAdapter[Contents] = TypeAdapter(Contents)
+_CONTENTS: TypeAdapter[ChannelContents] = TypeAdapter(ChannelContents)
 
 
 @dataclass(frozen=True)
 class CachedContents:
     """What was read, and how long ago."""
 
-    contents: Contents
+    contents: ChannelContents
     age: timedelta
 
     @property
@@ -90,7 +90,7 @@ class ChannelCache:
             return None
         return CachedContents(contents, self.now - written)
 
-    def store(self, file: Path, contents: Contents) -> None:
+    def store(self, file: Path, contents: ChannelContents) -> None:
         """Keep what was read; where it cannot be kept, it is read again."""
         with contextlib.suppress(OSError):
             make_folder(file.parent)

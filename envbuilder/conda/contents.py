@@ -11,7 +11,7 @@ from ..errors import BuildError
 from ..knowledge.channels import NOARCH, SUBDIRS, Channel, CondaPackage, VirtualPackage
 from ..knowledge.rows import Component
 from ..knowledge.terms import Arch, PlainVersion
-from .cache import ChannelCache, Contents
+from .cache import ChannelCache, ChannelContents
 from .engine import Engine, EngineError
 
 Records = Iterable[Mapping[str, Any]]
@@ -51,10 +51,10 @@ def read_channels(
     urls = places_of(channels, copies)
     wanted = {name for each in names.values() for name in each}
 
-    def read(warn: Callable[[str], None]) -> Contents:
+    def read(warn: Callable[[str], None]) -> ChannelContents:
         held, served = read_records(urls, wanted, arch, engine, virtual, warn)
         packages = {name: rows(held[name], names[name], arch) for name in urls}
-        return Contents(packages, served)
+        return ChannelContents(packages, served)
 
     if cached is None:
         return _with(channels, read(lambda _: None))
@@ -82,7 +82,7 @@ def places_of(channels: Mapping[str, Channel], copies: Urls | None) -> dict[str,
     return {name: (copies or {}).get(name) or (each.url,) for name, each in channels.items()}
 
 
-def _with(channels: Mapping[str, Channel], read: Contents) -> dict[str, Channel]:
+def _with(channels: Mapping[str, Channel], read: ChannelContents) -> dict[str, Channel]:
     return {
         name: each.model_copy(
             update={

@@ -17,7 +17,7 @@ from .engine import Engine, EngineError
 _AGAIN = "to solve with the current contents of the channels, run envbuild lock RECIPE"
 
 
-class Listed(NamedTuple):
+class ListedPackage(NamedTuple):
     """A package of a list. Hashes that the list does not say are None."""
 
     name: str
@@ -41,7 +41,7 @@ class ListedPackages:
 
 
 @dataclass(frozen=True)
-class Target:
+class ListTarget:
     """What packages are for. ``copies``: where the site keeps channels."""
 
     arch: Arch
@@ -50,9 +50,9 @@ class Target:
 
 
 def look_up(
-    listed: Sequence[Listed],
+    listed: Sequence[ListedPackage],
     channels: Mapping[str, Channel],
-    target: Target,
+    target: ListTarget,
     components: Mapping[str, Component],
     engine: Engine,
     warn: Callable[[str], None],
@@ -88,7 +88,7 @@ def look_up(
 
 
 def find(
-    wanted: Listed, held: Mapping[str, Sequence[Mapping[str, Any]]]
+    wanted: ListedPackage, held: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> tuple[str, Mapping[str, Any]] | Problem:
     """Return a package's channel and record: of its own address first, then of another copy.
 
@@ -120,15 +120,15 @@ def find(
     )
 
 
-def _is_same(wanted: Listed, record: Mapping[str, Any]) -> bool:
+def _is_same(wanted: ListedPackage, record: Mapping[str, Any]) -> bool:
     pairs = ((wanted.sha256, record.get("sha256")), (wanted.md5, record.get("md5")))
     return all(own is None or own == said for own, said in pairs)
 
 
 def _unmet(
-    listed: Sequence[Listed],
+    listed: Sequence[ListedPackage],
     records: Sequence[Mapping[str, Any]],
-    target: Target,
+    target: ListTarget,
     engine: Engine,
 ) -> Iterator[Problem]:
     places = {each.name: each.place for each in listed}

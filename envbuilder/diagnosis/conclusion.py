@@ -41,7 +41,7 @@ class KnownSymptom:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Match:
     log: int
     hit: Hit
     known: KnownSymptom
@@ -59,7 +59,7 @@ def conclude(
 ) -> Diagnosis:
     """Return what the logs say. *known*: of several at one place the first counts."""
     kept, left_out, also = _without_overlaps(logs, known)
-    by_id: dict[str, list[_Found]] = {}
+    by_id: dict[str, list[_Match]] = {}
     for each in sorted(kept, key=lambda found: found.order):
         by_id.setdefault(each.known.id, []).append(each)
     ranks = tuple(_ranks(names, logs, kept))
@@ -81,21 +81,21 @@ def conclude(
 
 def _without_overlaps(
     logs: Sequence[Findings], known: Sequence[KnownSymptom]
-) -> tuple[list[_Found], Counter[str], Mapping[str, tuple[str, ...]]]:
+) -> tuple[list[_Match], Counter[str], Mapping[str, tuple[str, ...]]]:
     """Return what stands at a place where nothing more special does, and the advisories there.
 
     Between them: how many matches of each were left out.
     """
-    kept: list[_Found] = []
+    kept: list[_Match] = []
     left_out: Counter[str] = Counter()
     also: dict[str, dict[str, None]] = {}
     for number, findings in enumerate(logs):
-        taken: list[_Found] = []
+        taken: list[_Match] = []
         for each in known:
             for hit in findings.hits.get(each.symptom.id, ()):
                 over = next((one for one in taken if _overlap(one.hit, hit)), None)
                 if over is None:
-                    taken.append(_Found(number, hit, each))
+                    taken.append(_Match(number, hit, each))
                 elif over.known is each:
                     continue
                 else:
@@ -115,7 +115,7 @@ def _count(known: KnownSymptom, logs: Sequence[Findings]) -> int:
 
 
 def _finding(
-    those: Sequence[_Found], names: Sequence[str], count: int, also: Sequence[str]
+    those: Sequence[_Match], names: Sequence[str], count: int, also: Sequence[str]
 ) -> Symptomatic:
     first = those[0]
     symptom = first.known.symptom.explain(first.hit.groups)
@@ -133,7 +133,7 @@ def _finding(
     )
 
 
-def _place(found: _Found, names: Sequence[str]) -> LogPlace:
+def _place(found: _Match, names: Sequence[str]) -> LogPlace:
     hit = found.hit
     return LogPlace(
         log=shown(names[found.log], 200),
@@ -162,7 +162,7 @@ class _Rank:
 
 
 def _ranks(
-    names: Sequence[str], logs: Sequence[Findings], kept: Sequence[_Found]
+    names: Sequence[str], logs: Sequence[Findings], kept: Sequence[_Match]
 ) -> Iterator[_Rank]:
     """Yield who speaks, if that is more than one."""
     labels = _labels(names)

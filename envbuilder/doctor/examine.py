@@ -12,7 +12,7 @@ from ..knowledge.rows import Advisory
 from ..machine.detection import detect
 from ..machine.gpu import gpu_section
 from ..machine.hardware import machine_section
-from ..machine.host import ENDING, PATIENCE, Host, together
+from ..machine.host import ENDING, PATIENCE, LocalMachine, together
 from ..machine.item_values import DoctorReport, Section
 from ..machine.items import SECTIONS, make
 from ..machine.mpi_programs import mpi_section
@@ -52,7 +52,7 @@ def examine(
     *files*: where /etc, /proc and /sys are found. *advisories*: what is known to be bad. Never
     raises for what it finds.
     """
-    host = Host(environ, cwd, files, patience)
+    host = LocalMachine(environ, cwd, files, patience)
     looks: dict[str, Callable[[], Sequence[Section]]] = {
         "pythons": lambda: _python_sections(host, site),
         "machine": lambda: [machine_section(host)],
@@ -93,7 +93,7 @@ def _not_looked(title: str, why: str) -> Sequence[Section]:
     return [Section(id=f"{name}.failed", title=title, items=(item,))]
 
 
-def _python_sections(host: Host, site: Site | None) -> Sequence[Section]:
+def _python_sections(host: LocalMachine, site: Site | None) -> Sequence[Section]:
     slow = replace(host, patience=2 * host.patience)
     detected = detect(slow, site.pythons, site.modules) if site else detect(slow)
     return [pythons_section(detected), settings_section(host, detected.snapshot.interpreters)]

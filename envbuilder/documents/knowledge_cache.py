@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .. import __version__, files
 from ..base import CHECKED, Document, Sha256, canonical_json, sha256_text
 from ..knowledge.rows import STEMS, Knowledge
-from ..machine.host import Host, cache_folder
+from ..machine.host import LocalMachine, cache_folder
 from ..target_tools.files import make_folder, sha256_of
 
 # The code that parses YAML into knowledge and the types of knowledge.
@@ -50,7 +50,7 @@ def knowledge_folder(environ: Mapping[str, str], cwd: Path) -> Path | None:
     named = environ.get("ENVBUILD_KNOWLEDGE_CACHE")
     if named:
         return cwd / named
-    caches = cache_folder(Host(environ))
+    caches = cache_folder(LocalMachine(environ))
     return caches / "knowledge" if caches else None
 
 

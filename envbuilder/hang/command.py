@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from ..errors import UsageError
 from ..launching.schedulers import SCHEDULERS
-from ..machine.host import Host
+from ..machine.host import LocalMachine
 from ..process import run
 from ..text import counted
 from ..workflow.context import Context
 from .conclusion import conclude, place_of
 from .processes import Rank, below, cpu_seconds, living, look, of_job, ranks
-from .stacks import Stack, read_stack
+from .stacks import CallStack, read_stack
 from .values import Hang, HangRank, RankState
 
 # Seconds that py-spy gets for one process.
@@ -28,10 +28,10 @@ _NO_PY_SPY = (
 )
 
 
-class _Look(NamedTuple):
+class _RankSample(NamedTuple):
     """What one rank did at one time. ``time``: seconds of a clock; ``cpu``: seconds used so far."""
 
-    stack: Stack
+    stack: CallStack
     time: float
     cpu: float
 
@@ -105,21 +105,21 @@ def _py_spy(context: Context) -> str | None:
     beside = Path(sys.executable).with_name("py-spy")
     if os.access(beside, os.X_OK):
         return str(beside)
-    return Host(context.environ, cwd=context.cwd).which("py-spy")
+    return LocalMachine(context.environ, cwd=context.cwd).which("py-spy")
 
 
 def _looks(
     found: Sequence[Rank], program: str | None, environ: Mapping[str, str]
-) -> dict[int, _Look]:
+) -> dict[int, _RankSample]:
     """Return what each rank does, by its process; what ended meanwhile is not in it."""
     ticks = os.sysconf("SC_CLK_TCK")
-    looks: dict[int, _Look] = {}
+    looks: dict[int, _RankSample] = {}
     for each in found:
         pid = each.process.pid
         now = look(pid)
         if now is None or now.started != each.process.started:
             continue
-        stack = Stack((), "py-spy is not available")
+        stack = CallStack((), "py-spy is not available")
         if program:
             stack = read_stack(
                 program,
@@ -127,11 +127,11 @@ def _looks(
                 lambda words: run(words, env=environ, timeout=_PATIENCE),
                 stopped=now.state in "Tt",
             )
-        looks[pid] = _Look(stack, time.monotonic(), cpu_seconds(pid, ticks))
+        looks[pid] = _RankSample(stack, time.monotonic(), cpu_seconds(pid, ticks))
     return looks
 
 
-def _value(rank: Rank, before: _Look, after: _Look) -> HangRank:
+def _value(rank: Rank, before: _RankSample, after: _RankSample) -> HangRank:
     place = place_of(after.stack.frames)
     used = (after.cpu - before.cpu) / max(after.time - before.time, 0.001)
     earlier = place_of(before.stack.frames)

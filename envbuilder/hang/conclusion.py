@@ -30,14 +30,14 @@ _INSTALLED = re.compile(
 )
 
 
-class Place(NamedTuple):
+class BlockedCall(NamedTuple):
     """The collective that a rank is in, if any; and the line of the program."""
 
     call: str | None
     at: StackFrame | None
 
 
-def place_of(frames: Sequence[StackFrame]) -> Place:
+def place_of(frames: Sequence[StackFrame]) -> BlockedCall:
     """Return where a stack is, its innermost frame first.
 
     The collective is what the program calls: of a package's function and the MPI below it, the
@@ -56,9 +56,9 @@ def place_of(frames: Sequence[StackFrame]) -> Place:
         elif package:
             continue
         elif not _INSTALLED.search(frame.file):
-            return Place(call, frame)
+            return BlockedCall(call, frame)
     written = (each for each in frames if each.line)
-    return Place(call, next(written, None))
+    return BlockedCall(call, next(written, None))
 
 
 class Conclusion(NamedTuple):

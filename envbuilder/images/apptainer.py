@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .. import process
 from ..errors import BuildError, EnvbuildError, MissingToolError, SmokeError, UsageError
-from ..machine.host import Host
+from ..machine.host import LocalMachine
 from ..model.base_image import Bind
 from ..model.progress import Listener
 from ..text import last_lines
@@ -127,7 +127,7 @@ class Builder:
         )
 
 
-def check_rights(base: Path, host: Host) -> None:
+def check_rights(base: Path, host: LocalMachine) -> None:
     """Raise UsageError for a base whose files this user cannot give the owners that they have.
 
     Where a user is mapped to root and to nobody else, files of others belong to nobody.
@@ -143,7 +143,7 @@ def check_rights(base: Path, host: Host) -> None:
     )
 
 
-def _has_subordinate_ids(user: int, host: Host) -> bool:
+def _has_subordinate_ids(user: int, host: LocalMachine) -> bool:
     """Whether subuid(5) has a line for a user, by name or number."""
     lines = (host.read("/etc/subuid") or "").splitlines()
     return any(line.partition(":")[0] in (_name(user), str(user)) for line in lines)
@@ -156,7 +156,7 @@ def _name(user: int) -> str:
         return str(user)
 
 
-def find_builder(host: Host) -> Builder:
+def find_builder(host: LocalMachine) -> Builder:
     """Return what builds images here. Raises MissingToolError."""
     for name in PROGRAMS:
         program = host.which(name)

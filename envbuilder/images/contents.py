@@ -15,7 +15,7 @@ from typing import IO
 
 from .. import process
 from ..errors import DriftError, MissingToolError, UsageError
-from ..machine.host import Host
+from ..machine.host import LocalMachine
 from .sif import SifHeader, header_of
 
 # Below the root inside, by shell patterns; the last two say that a prefix is there.
@@ -46,7 +46,7 @@ _STDIN = "/proc/self/fd/0"
 
 
 def unpack_records(
-    image: Path, stream: IO[bytes], inside: Path, folder: Path, host: Host
+    image: Path, stream: IO[bytes], inside: Path, folder: Path, host: LocalMachine
 ) -> tuple[SifHeader, dict[str, str]]:
     """Write the records of the root *inside* a SIF file into *folder*, as they lie there.
 
@@ -65,7 +65,7 @@ def unpack_records(
             "cannot read images: unsquashfs is not on PATH",
             "install the package squashfs-tools, 4.5 or later; Apptainer needs it too",
         )
-    read = _Reader([program, "-offset", str(header.offset)], image, stream, host.environ)
+    read = _SquashReader([program, "-offset", str(header.offset)], image, stream, host.environ)
     below = inside.relative_to("/")
     files = read.listed([LABELS, *(f"{below}/{each}" for each in WANTED)])
     labels = read.text(LABELS) if files.pop(LABELS, None) is not None else None
@@ -98,7 +98,7 @@ def labels_of(text: str | None) -> dict[str, str]:
     return {name: value for name, value in pairs if isinstance(value, str)}
 
 
-class _Reader:
+class _SquashReader:
     """A SquashFS in a file. Every answer comes from a process of its own, for a limited time."""
 
     def __init__(

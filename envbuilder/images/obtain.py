@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from .. import files, process
 from ..errors import BuildError, MissingToolError, UsageError
-from ..machine.host import Host, cache_folder
+from ..machine.host import LocalMachine, cache_folder
 from ..model.base_image import BaseSource
 from ..redaction import redact
 from ..target_tools.files import make_folder, sha256_of
@@ -57,7 +57,7 @@ class BaseRequest:
 
     image: Named
     arch: str
-    host: Host
+    host: LocalMachine
     copies: Mapping[str, Sequence[str]]
 
 
@@ -143,7 +143,7 @@ def make_once(kept: Path, what: str, make: Callable[[Path, Path], None], say: Sa
             made.rename(kept)
 
 
-def bases_folder(host: Host) -> Path:
+def bases_folder(host: LocalMachine) -> Path:
     caches = cache_folder(host)
     if caches is None:
         raise UsageError(

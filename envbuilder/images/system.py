@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from .. import process
 from ..errors import DriftError, MissingToolError, UsageError
-from ..machine.host import Host, names_in
+from ..machine.host import LocalMachine, names_in
 from .sif import SifHeader
 
 _SECONDS = 3600.0
@@ -24,7 +24,7 @@ _LEFT_OUT = frozenset({"proc", "sys", "dev", "site-packages", "share", "include"
 _DEEPEST = 6
 
 
-class Entry(NamedTuple):
+class ImageEntry(NamedTuple):
     """A file of an image. ``kind``: - d l ..., as ls has it."""
 
     kind: str
@@ -33,7 +33,7 @@ class Entry(NamedTuple):
 
 
 def unpack_system(
-    image: Path, header: SifHeader, folder: Path, host: Host, only: Sequence[str] = ()
+    image: Path, header: SifHeader, folder: Path, host: LocalMachine, only: Sequence[str] = ()
 ) -> None:
     """Unpack the system of an image into a folder that is not there yet.
 
@@ -65,16 +65,16 @@ def unpack_system(
     _run([*words, *options, *rest], image, host.environ)
 
 
-def entries(listing: str) -> Iterator[Entry]:
+def entries(listing: str) -> Iterator[ImageEntry]:
     """Yield what ``unsquashfs -lls`` printed; a name with a line break in it is several lines."""
     for line in listing.splitlines():
         found = _LINE.fullmatch(line)
         if found:
             kind, size, path = found.groups()
-            yield Entry(kind, int(size) if size.isdigit() else 0, path or "/")
+            yield ImageEntry(kind, int(size) if size.isdigit() else 0, path or "/")
 
 
-def check_listing(image: Path, listed: Iterator[Entry]) -> int:
+def check_listing(image: Path, listed: Iterator[ImageEntry]) -> int:
     """Return the bytes that an image unpacks to. Raises DriftError for what no image holds.
 
     A link with something below it would lead what is unpacked out of its folder: CVE-2021-41072.

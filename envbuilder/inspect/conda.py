@@ -16,7 +16,7 @@ from ..machine.host import names_in
 from ..target_tools.conda_packages import places_of
 from ..target_tools.files import open_regular, parse_json
 from ..target_tools.names import without_credentials
-from .facts import CondaPackage, RecordedFile, normal
+from .facts import InstalledCondaPackage, RecordedFile, normal
 
 # Of Python itself some 6 MB.
 _LARGEST_RECORD = 64 * 1024 * 1024
@@ -24,9 +24,9 @@ _SUBDIR = re.compile(r"noarch|linux-[a-z0-9_]+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def conda_packages(prefix: Path) -> tuple[tuple[CondaPackage, ...], dict[str, str]]:
+def conda_packages(prefix: Path) -> tuple[tuple[InstalledCondaPackage, ...], dict[str, str]]:
     """Return the packages of a prefix, by their names, and why other records cannot be read."""
-    found: list[CondaPackage] = []
+    found: list[InstalledCondaPackage] = []
     damaged: dict[str, str] = {}
     for name in names_in(prefix / "conda-meta"):
         path = prefix / "conda-meta" / name
@@ -40,7 +40,7 @@ def conda_packages(prefix: Path) -> tuple[tuple[CondaPackage, ...], dict[str, st
     return tuple(found), damaged
 
 
-def _package(path: Path, prefix: Path) -> CondaPackage:
+def _package(path: Path, prefix: Path) -> InstalledCondaPackage:
     """Return what a record says. Raises OSError, ValueError."""
     with open_regular(path) as stream:
         record = parse_json(stream.read(_LARGEST_RECORD).decode("utf-8", "replace"))
@@ -48,7 +48,7 @@ def _package(path: Path, prefix: Path) -> CondaPackage:
         raise ValueError("it does not contain the name and version of a package")
     depends, build = record.get("depends"), record.get("build")
     texts = depends if isinstance(depends, list) else []
-    return CondaPackage(
+    return InstalledCondaPackage(
         name=record["name"],
         version=record["version"],
         path=path,

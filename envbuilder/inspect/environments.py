@@ -10,7 +10,7 @@ from ..base import ModuleName, fits
 from ..build.backends import BACKENDS
 from ..errors import EnvbuildError, UsageError
 from ..knowledge.conditions import Value
-from ..machine.host import Host, is_file, is_there
+from ..machine.host import LocalMachine, is_file, is_there
 from ..model.outcome import RowMatch
 from ..model.runtime import own_component
 from ..model.site import StatedModule
@@ -27,7 +27,7 @@ from ..workflow.options import RootOptions
 from ..workflow.places import find_root
 from .facts import Environment
 from .reading import read_environment
-from .stack import Stack, stack_of
+from .stack import InstalledStack, stack_of
 
 _PUBLISHED = re.compile(r"[a-z0-9][a-z0-9._+-]*(/[0-9]+)?")
 
@@ -47,7 +47,7 @@ def environment_of(
     return read_environment(prefix, context.environ, loaded=loaded, arch=arch)
 
 
-def components_of(environment: Environment, context: Context) -> Stack:
+def components_of(environment: Environment, context: Context) -> InstalledStack:
     """Return the components that are there, those that loaded modules are among them."""
     provided = provided_by_modules(environment, context)
     return stack_of(environment, context.knowledge.components, provided)
@@ -69,7 +69,7 @@ def backend_of(environment: Environment) -> str | None:
 
 
 def rows_of(
-    environment: Environment, stack: Stack, context: Context, stated: Mapping[str, Value]
+    environment: Environment, stack: InstalledStack, context: Context, stated: Mapping[str, Value]
 ) -> tuple[RowMatch, ...]:
     """Return the rows of knowledge that say something of what is there.
 
@@ -85,7 +85,7 @@ def rows_of(
 
 def _first_python(context: Context) -> Path:
     """Return the prefix of the Python that the shell runs, as Python finds it: site.py."""
-    host = Host(context.environ)
+    host = LocalMachine(context.environ)
     path = host.which("python3") or host.which("python")
     if path is None:
         raise UsageError(

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..machine.host import Host
+from ..machine.host import LocalMachine
 from ..model.validation import Observation
 from ..target_tools.files import is_below
 from .facts import Environment, NativeLibrary
@@ -95,6 +95,6 @@ def _chosen(those: list[LoadedMpi], environment: Environment) -> list[LoadedMpi]
 def first_launcher(environment: Environment) -> MpiFile | None:
     """Return what a shell in which the environment is active runs for mpiexec or mpirun."""
     path = f"{environment.prefix}/bin:{environment.environ.get('PATH', '')}"
-    host = Host({**environment.environ, "PATH": path})
+    host = LocalMachine({**environment.environ, "PATH": path})
     found = (host.which(name) for name in LAUNCHERS)
     return next((mpi for each in found if each and (mpi := launcher_of(each))), None)

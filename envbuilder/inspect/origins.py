@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ..target_tools.files import open_regular, parse_json
 from ..target_tools.names import without_credentials
-from .facts import Distribution
+from .facts import InstalledDistribution
 
 _LARGEST = 64 * 1024
 
 
-def direct_origin(each: Distribution) -> str | None:
+def direct_origin(each: InstalledDistribution) -> str | None:
     """Return where a distribution came from if not from an index, in words; None: from one.
 
     By its direct_url.json (PEP 610); an egg-info without files is what ``setup.py develop`` made.

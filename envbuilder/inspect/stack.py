@@ -16,7 +16,7 @@ from ..model.validation import Observation
 from ..target_tools.distributions import INSIDE
 from ..target_tools.files import open_regular, parse_json
 from ..target_tools.names import normalize
-from .facts import OWN, Distribution, Environment, PackageFolder, arch_of
+from .facts import OWN, Environment, InstalledDistribution, PackageFolder, arch_of
 from .loaded import loaded_mpis
 from .observation import seen
 
@@ -29,7 +29,7 @@ _LARGEST_BUILD = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Stack:
+class InstalledStack:
     """What is there. ``places``: where each component was read; ``facts``: what conditions ask.
 
     ``flags``: with which a runtime was built; None: nothing says so.
@@ -46,7 +46,7 @@ def stack_of(
     environment: Environment,
     components: Mapping[str, Component],
     modules: Mapping[str, Mapping[str, str]] | None = None,
-) -> Stack:
+) -> InstalledStack:
     """Return the components that an environment has, and what it says of the machine.
 
     *modules*: of loaded ones, by their names, the components that they are.
@@ -71,7 +71,9 @@ def stack_of(
             if name not in versions:
                 versions[name], origins[name] = version, "module"
                 places[name] = seen(module, "LOADEDMODULES", version)
-    return Stack(versions, origins, places, _facts(environment), _flags(environment, components))
+    return InstalledStack(
+        versions, origins, places, _facts(environment), _flags(environment, components)
+    )
 
 
 def _packages(
@@ -95,7 +97,9 @@ def _packages(
             yield name, package.version, _CHANNEL, place
 
 
-def _origin(folder: PackageFolder, each: Distribution, component: Component) -> Origin | None:
+def _origin(
+    folder: PackageFolder, each: InstalledDistribution, component: Component
+) -> Origin | None:
     """Return where a distribution came from; None: it is not known.
 
     The index takes no wheel for plain linux_x86_64: such a one was built here.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import BuildError
 from ..target_tools.names import normalize
-from .target import Target
+from .target import TargetPlatform
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -59,7 +59,9 @@ def closure_of(
     return Closure({name: tuple(sorted(each)) for name, each in needs.items()}, tuple(wrong))
 
 
-def check_closure(installs: Sequence[Mapping[str, Any]], closure: Closure, target: Target) -> None:
+def check_closure(
+    installs: Sequence[Mapping[str, Any]], closure: Closure, target: TargetPlatform
+) -> None:
     """Raise BuildError unless a report's entries are all that is needed on *target*.
 
     Every requirement whose marker holds there must be met by an entry, every entry must take that
@@ -82,7 +84,7 @@ def _by_name(installs: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, An
     return {normalize(each["metadata"]["name"]): each for each in installs}
 
 
-def _unfit(entries: Mapping[str, Mapping[str, Any]], target: Target) -> Iterator[str]:
+def _unfit(entries: Mapping[str, Mapping[str, Any]], target: TargetPlatform) -> Iterator[str]:
     from packaging.specifiers import SpecifierSet
 
     python = target.markers()["python_full_version"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .. import __version__, files
 from ..base import sha256_text
-from ..machine.host import Host, cache_folder
+from ..machine.host import LocalMachine, cache_folder
 from ..model.plan import Lock
 from ..model.runtime import Runtimes
 from ..target_tools.files import make_folder, read_regular
@@ -45,7 +45,7 @@ def cache_file(request: str | None, environ: Mapping[str, str], cwd: Path) -> Pa
     In ENVBUILD_LOCK_CACHE, or the folder for caches that XDG's specification says.
     """
     named = environ.get("ENVBUILD_LOCK_CACHE")
-    caches = cache_folder(Host(environ))
+    caches = cache_folder(LocalMachine(environ))
     folder = cwd / named if named else caches and caches / "locks"
     if folder is None or request is None:
         return None

@@ -28,7 +28,7 @@ from .lock_check import only_built_with
 from .pip_report import InstalledDistributions, PipReport, ask_for_target, ask_own
 from .settings import PipSettings
 from .stub_wheels import well_named
-from .target import OLDEST_GLIBC, Target
+from .target import OLDEST_GLIBC, TargetPlatform
 from .virtualenv import (
     REPORTS,
     TAKES_TODAYS_WHEELS,
@@ -187,7 +187,7 @@ def _pip_report(
             {**_of_modules(plan, known), **well_named(of_conda), **built}
         )
         with_pip = "pip" not in of_conda
-    target = Target(_python(plan, conda), plan.arch, environment.glibc)
+    target = TargetPlatform(_python(plan, conda), plan.arch, environment.glibc)
     return ask_for_target(
         plan,
         environment.outside,

@@ -17,7 +17,7 @@ from .closure import Closure, check_closure, closure_of
 from .failures import LACKING, pip_failure, pip_is_missing
 from .settings import PipSettings, read_settings
 from .stub_wheels import is_present, write_present
-from .target import Target
+from .target import TargetPlatform
 from .virtualenv import REPORTS, Run, pip_version
 
 _REPORT = "report.json"
@@ -74,7 +74,7 @@ def ask_own(
 def ask_for_target(
     plan: Plan,
     run: Run,
-    target: Target,
+    target: TargetPlatform,
     scratch: Path,
     present: InstalledDistributions,
     with_pip: bool,

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..base import canonical_json
 from ..model.site import Site, Snapshot, StatedModule
-from .host import Host, glibc_version, together
+from .host import LocalMachine, glibc_version, together
 from .interpreters import find_interpreters
 from .modules.site_modules import SiteModules
 from .system import system_components
@@ -45,7 +45,7 @@ def snapshot(
     """
     wanted = components if "system" in site.origins else ()
     pythons = site.pythons if components is None or "python" in components else None
-    return detect(Host(environ, patience=patience), pythons, site.modules, wanted)
+    return detect(LocalMachine(environ, patience=patience), pythons, site.modules, wanted)
 
 
 def live_snapshot(
@@ -54,7 +54,10 @@ def live_snapshot(
     """Return the snapshot of a live site: the modules that were found, and this machine."""
     homes = [each.home for each in site_modules.modules if each.home]
     machine = detect(
-        Host(environ), site.pythons, components=None, module_folders=[*homes, *site_modules.folders]
+        LocalMachine(environ),
+        site.pythons,
+        components=None,
+        module_folders=[*homes, *site_modules.folders],
     ).snapshot
     found = {
         "taken": today.isoformat(),
@@ -68,7 +71,7 @@ def live_snapshot(
 
 
 def detect(
-    host: Host,
+    host: LocalMachine,
     pythons: Sequence[str] | None = (),
     modules: Sequence[StatedModule] = (),
     components: Collection[str] | None = (),

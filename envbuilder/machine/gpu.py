@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator
 
 from .gpudirect import gpudirect_items
-from .host import Host, ProgramOutput, first_line, is_there
+from .host import LocalMachine, ProgramOutput, first_line, is_there
 from .item_values import Item, Section
 from .items import make, section
 
 _DRIVER = re.compile(r"Kernel Module(?:\s+for\s+\S+)?\s+(\d+(?:\.\d+)+)")
 
 
-def gpu_section(host: Host) -> Section:
+def gpu_section(host: LocalMachine) -> Section:
     """Return the driver and the GPUs. Reading /proc wakes no GPU and takes no time."""
     driver = host.read("/proc/driver/nvidia/version")
     if driver is not None:
@@ -28,13 +28,13 @@ def gpu_section(host: Host) -> Section:
     return section("gpu", (*items, *gpudirect_items(host)))
 
 
-def _smi(host: Host, query: str) -> ProgramOutput | None:
+def _smi(host: LocalMachine, query: str) -> ProgramOutput | None:
     """Return what nvidia-smi says of each GPU, None where it is not here."""
     smi = host.which("nvidia-smi")
     return host.ask(smi, f"--query-gpu={query}", "--format=csv,noheader") if smi else None
 
 
-def driver_version(host: Host) -> str | None:
+def driver_version(host: LocalMachine) -> str | None:
     """Return the version of the NVIDIA driver on this node, None where there is none."""
     text = host.read("/proc/driver/nvidia/version")
     if text is None:
@@ -44,7 +44,7 @@ def driver_version(host: Host) -> str | None:
     return match[1] if match else None
 
 
-def capabilities(host: Host) -> tuple[str, ...]:
+def capabilities(host: LocalMachine) -> tuple[str, ...]:
     """Return the compute capabilities of this node's GPUs, such as sm_90, each once; none: ()."""
     answer = _smi(host, "compute_cap")
     lines = answer.stdout.split() if answer and answer.trouble is None else []
@@ -52,7 +52,7 @@ def capabilities(host: Host) -> tuple[str, ...]:
     return tuple(sorted(f"sm_{number}" for number in numbers if number.isdigit()))
 
 
-def gpus_here(host: Host) -> int:
+def gpus_here(host: LocalMachine) -> int:
     """Return how many of this node's GPUs a program of this shell sees: 0 without nvidia-smi."""
     answer = _smi(host, "name")
     names = answer.stdout.splitlines() if answer and answer.trouble is None else []
@@ -60,14 +60,14 @@ def gpus_here(host: Host) -> int:
     return len(names) if chosen is None else min(len(names), len(chosen.replace(",", " ").split()))
 
 
-def _models(host: Host) -> list[str]:
+def _models(host: LocalMachine) -> list[str]:
     folder = "/proc/driver/nvidia/gpus"
     texts = [host.read(f"{folder}/{card}/information") or "" for card in host.names(folder)]
     matches = [re.search(r"^Model:\s*(.+)$", text, re.MULTILINE) for text in texts]
     return [match[1].strip() if match else "unknown model" for match in matches]
 
 
-def _from_smi(host: Host) -> Iterator[Item]:
+def _from_smi(host: LocalMachine) -> Iterator[Item]:
     answer = _smi(host, "driver_version,name")
     if answer is None:
         return

@@ -21,7 +21,7 @@ from typing import get_args
 from packaging.version import Version
 
 from ..knowledge.terms import PeerMemory
-from .host import Host, is_folder
+from .host import LocalMachine, is_folder
 from .item_values import Item, Status
 from .items import make
 
@@ -48,7 +48,7 @@ class GpuDirect:
     usable: bool | None
 
 
-def gpudirect(host: Host) -> GpuDirect:
+def gpudirect(host: LocalMachine) -> GpuDirect:
     """Look at /proc and /sys; starts nothing."""
     networks, loaded = rdma_networks(host), _loaded(host)
     driver = host.read("/proc/driver/nvidia/version")
@@ -59,7 +59,7 @@ def gpudirect(host: Host) -> GpuDirect:
     return GpuDirect(networks, loaded, usable if networks else None)
 
 
-def rdma_networks(host: Host) -> tuple[str, ...]:
+def rdma_networks(host: LocalMachine) -> tuple[str, ...]:
     """Return the kinds of network that RDMA cards of this node are on, sorted: infiniband, ..."""
     networks = set()
     for card in host.names("/sys/class/infiniband"):
@@ -69,7 +69,7 @@ def rdma_networks(host: Host) -> tuple[str, ...]:
     return tuple(sorted(networks))
 
 
-def _loaded(host: Host) -> tuple[PeerMemory, ...] | None:
+def _loaded(host: LocalMachine) -> tuple[PeerMemory, ...] | None:
     """Return those of the peer memory modules that are loaded; None: that cannot be seen."""
     listed = host.read("/proc/modules")
     if listed is not None:
@@ -80,7 +80,9 @@ def _loaded(host: Host) -> tuple[PeerMemory, ...] | None:
     return tuple(name for name in MODULES if is_folder(host.at(f"/sys/module/{name}")))
 
 
-def _by_dma_buf(driver: str, host: Host, loaded: tuple[PeerMemory, ...] | None) -> bool | None:
+def _by_dma_buf(
+    driver: str, host: LocalMachine, loaded: tuple[PeerMemory, ...] | None
+) -> bool | None:
     """Return whether DMA-BUF leads from card to GPU; None: that cannot be told."""
     if "Open Kernel Module" not in driver:
         return False if loaded is not None else None
@@ -95,7 +97,7 @@ def _by_dma_buf(driver: str, host: Host, loaded: tuple[PeerMemory, ...] | None) 
     return True if enough else None
 
 
-def gpudirect_items(host: Host) -> Iterator[Item]:
+def gpudirect_items(host: LocalMachine) -> Iterator[Item]:
     """Yield the items of doctor's report: only where there are a driver and RDMA cards."""
     state = gpudirect(host)
     if not state.networks or host.read("/proc/driver/nvidia/version") is None:

@@ -11,7 +11,7 @@ from typing import get_args
 
 from ..knowledge.terms import Arch
 from .emulation import emulated_archs
-from .host import Host, glibc_version, is_there, machine_arch
+from .host import LocalMachine, glibc_version, is_there, machine_arch
 from .item_values import Fact, Item, Section
 from .items import make, section
 
@@ -21,13 +21,13 @@ GIB = 2**30
 _NO_LIMIT = 2**60
 
 
-def machine_section(host: Host) -> Section:
+def machine_section(host: LocalMachine) -> Section:
     """Return what this machine is and how much of it this process may use."""
     items = (_arch, _os, _glibc, _cores, _memory, _user, _container)
     return section("machine", (look(host) for look in items))
 
 
-def _arch(host: Host) -> Item:
+def _arch(host: LocalMachine) -> Item:
     arch = machine_arch()
     return make(
         "machine.arch",
@@ -38,7 +38,7 @@ def _arch(host: Host) -> Item:
     )
 
 
-def os_release(host: Host) -> dict[str, str]:
+def os_release(host: LocalMachine) -> dict[str, str]:
     """Return /etc/os-release (or its copy under /usr/lib) as names and values."""
     text = host.read("/etc/os-release") or host.read("/usr/lib/os-release") or ""
     values = {}
@@ -53,21 +53,21 @@ def os_release(host: Host) -> dict[str, str]:
     return values
 
 
-def _os(host: Host) -> Item:
+def _os(host: LocalMachine) -> Item:
     release = os_release(host)
     name = release.get("PRETTY_NAME") or release.get("NAME") or "unknown"
     facts = {"id": release.get("ID", "unknown"), "like": release.get("ID_LIKE", "")}
     return make("machine.os", "ok", name, facts=facts)
 
 
-def _glibc(_: Host) -> Item:
+def _glibc(_: LocalMachine) -> Item:
     version = glibc_version()
     if version is None:
         return make("machine.glibc", "problem", "not glibc")
     return make("machine.glibc", "ok", f"glibc {version}", facts={"version": version})
 
 
-def _cores(host: Host) -> Item:
+def _cores(host: LocalMachine) -> Item:
     allowed = len(os.sched_getaffinity(0))
     quota = cpu_quota(host)
     usable = allowed if quota is None else min(allowed, quota)
@@ -84,7 +84,7 @@ def _cores(host: Host) -> Item:
     )
 
 
-def cgroup_files(host: Host, controller: str, name_v2: str, name_v1: str) -> list[str]:
+def cgroup_files(host: LocalMachine, controller: str, name_v2: str, name_v1: str) -> list[str]:
     """Return the texts of one cgroup setting for this process and everything above it.
 
     A limit anywhere on the way up holds. In a container the path that the kernel tells may not be
@@ -108,7 +108,7 @@ def cgroup_files(host: Host, controller: str, name_v2: str, name_v1: str) -> lis
     return texts
 
 
-def cpu_quota(host: Host) -> float | None:
+def cpu_quota(host: LocalMachine) -> float | None:
     """Return the cores' worth of time that the cgroups grant, None without a limit."""
     quotas = []
     for text in cgroup_files(host, "cpu", "cpu.max", "cpu.cfs_quota_us"):
@@ -122,7 +122,7 @@ def cpu_quota(host: Host) -> float | None:
     return min(quotas) if quotas else None
 
 
-def memory_limit(host: Host) -> int | None:
+def memory_limit(host: LocalMachine) -> int | None:
     """Return the bytes that cgroups and ulimit -v leave to this process, None without a limit."""
     texts = cgroup_files(host, "memory", "memory.max", "memory.limit_in_bytes")
     limits = [number for text in texts if (number := _number(text)) and 0 < number < _NO_LIMIT]
@@ -139,13 +139,13 @@ def _number(text: str) -> int | None:
         return None
 
 
-def memory_total(host: Host) -> int | None:
+def memory_total(host: LocalMachine) -> int | None:
     """Return the machine's memory in bytes."""
     kib = re.search(r"(?m)^MemTotal:\s+(\d+)", host.read("/proc/meminfo") or "")
     return int(kib[1]) * 1024 if kib else None
 
 
-def _memory(host: Host) -> Item:
+def _memory(host: LocalMachine) -> Item:
     total, limit = memory_total(host), memory_limit(host)
     limits = [number for number in (total, limit) if number is not None]
     if not limits:
@@ -165,13 +165,13 @@ def _memory(host: Host) -> Item:
     )
 
 
-def _user(_: Host) -> Item:
+def _user(_: LocalMachine) -> Item:
     root = os.geteuid() == 0
     found = "root" if root else f"a user without root (uid {os.geteuid()})"
     return make("machine.user", "ok", found, facts={"root": root, "uid": os.geteuid()})
 
 
-def container_kind(host: Host) -> str | None:
+def container_kind(host: LocalMachine) -> str | None:
     """Return what kind of container this process is in, None when none shows."""
     if "APPTAINER_CONTAINER" in host.environ or is_there(host.at("/.singularity.d")):
         return "apptainer or singularity"
@@ -180,7 +180,7 @@ def container_kind(host: Host) -> str | None:
     return next(left, host.environ.get("container") or None)
 
 
-def _container(host: Host) -> Item:
+def _container(host: LocalMachine) -> Item:
     kind = container_kind(host)
     found = f"yes ({kind})" if kind else "no"
     facts: dict[str, Fact] = {"inside": kind is not None, "kind": kind or "none"}

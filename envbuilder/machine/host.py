@@ -211,7 +211,7 @@ def search_path(environ: Mapping[str, str]) -> SearchPath:
 
 
 @dataclass(frozen=True)
-class Host:
+class LocalMachine:
     """What doctor and the snapshot look through.
 
     *files* is where /etc, /proc and /sys are found: another folder than ``/`` is a recorded
@@ -258,7 +258,7 @@ class Host:
         return Path(value) if value.startswith("/") else None
 
 
-def cache_folder(host: Host) -> Path | None:
+def cache_folder(host: LocalMachine) -> Path | None:
     """Return the cache folder as XDG has it, None when neither XDG_CACHE_HOME nor HOME is set."""
     stated = host.environ.get("XDG_CACHE_HOME", "")
     if stated.startswith("/"):
@@ -267,7 +267,7 @@ def cache_folder(host: Host) -> Path | None:
     return home / ".cache" / "envbuild" if home else None
 
 
-def temp_folder(host: Host) -> Path:
+def temp_folder(host: LocalMachine) -> Path:
     """Return the folder for temporary files, as Python chooses it from the environment."""
     stated = (host.environ.get(name, "") for name in ("TMPDIR", "TEMP", "TMP"))
     return Path(next((folder for folder in stated if folder.startswith("/")), "/tmp"))  # noqa: S108

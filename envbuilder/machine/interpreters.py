@@ -19,7 +19,7 @@ from ..target_tools.messages import one_line
 from .host import (
     ENDING,
     WORKERS,
-    Host,
+    LocalMachine,
     ProgramOutput,
     arch_name,
     is_file,
@@ -70,7 +70,7 @@ class _UnusableError(Exception):
 
 
 def find_interpreters(
-    host: Host, pythons: Sequence[str], modules: Sequence[StatedModule]
+    host: LocalMachine, pythons: Sequence[str], modules: Sequence[StatedModule]
 ) -> tuple[tuple[Interpreter, ...], tuple[str, ...]]:
     """Return the interpreters of a machine, the newest first, and what was skipped or is odd.
 
@@ -93,7 +93,7 @@ def find_interpreters(
 
 
 def _of_modules(
-    host: Host, modules: Sequence[StatedModule], notes: list[str]
+    host: LocalMachine, modules: Sequence[StatedModule], notes: list[str]
 ) -> Iterator[Interpreter]:
     """Ask the interpreters that stated modules name, where they exist on this machine.
 
@@ -111,7 +111,7 @@ def _of_modules(
                 )
 
 
-def on_path(host: Host) -> list[str]:
+def on_path(host: LocalMachine) -> list[str]:
     """Return every python, python3 and python3.N on PATH, sorted within each folder."""
     return [
         path
@@ -140,7 +140,7 @@ def _command(path: str) -> str:
 
 
 def _ask_all(
-    host: Host, paths: Sequence[str], notes: list[str]
+    host: LocalMachine, paths: Sequence[str], notes: list[str]
 ) -> Iterator[tuple[list[str], Interpreter]]:
     """Ask the program behind each path, each once; yield it with all the paths that lead to it.
 
@@ -169,7 +169,7 @@ def _ask_all(
             yield names, interpreter
 
 
-def _ask_one(host: Host, command: str, shown: str) -> tuple[Interpreter | None, str | None]:
+def _ask_one(host: LocalMachine, command: str, shown: str) -> tuple[Interpreter | None, str | None]:
     """Ask *command* and, where it belongs to a virtualenv, the interpreter that made it.
 
     Return what it is, None where it cannot be used, and what else to tell.

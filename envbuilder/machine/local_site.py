@@ -11,7 +11,7 @@ from ..knowledge.terms import Arch, PlainVersion
 from ..model.site import Site, SiteFacts, SitePath
 from .gpu import capabilities, driver_version
 from .gpudirect import gpudirect
-from .host import Host, machine_arch
+from .host import LocalMachine, machine_arch
 from .modules.find import find_modules
 
 
@@ -27,7 +27,7 @@ def local_site(environ: Mapping[str, str]) -> Site:
             f"the architecture {arch} is not supported; supported: {', '.join(get_args(Arch))}",
             "use another machine, or plan for a site with --site",
         )
-    host = Host(environ)
+    host = LocalMachine(environ)
     tool = find_modules(host).tool
     site = Site(
         schema_=1,
@@ -42,7 +42,7 @@ def local_site(environ: Mapping[str, str]) -> Site:
     return site.model_copy(update={"module_system": tool.system, "module_init": tool.init})
 
 
-def _facts(host: Host) -> SiteFacts:
+def _facts(host: LocalMachine) -> SiteFacts:
     """Return what this node shows for certain. What it does not show other nodes may still have."""
     state = gpudirect(host)
     driver = driver_version(host)

@@ -9,7 +9,7 @@ from functools import partial
 from ..knowledge.conditions import Condition, Value
 from ..knowledge.ranges import matches
 from ..knowledge.rows import Advisory
-from .host import ENDING, Host, first_line, together
+from .host import ENDING, LocalMachine, first_line, together
 from .item_values import Item, Section
 from .items import make, section
 from .mpi import COMPONENTS, TITLES, identify
@@ -54,7 +54,7 @@ def _holds_plainly(row: Advisory) -> bool:
     return Condition(row.when).evaluate(nothing_set) is True
 
 
-def look(host: Host, command: str, path: str) -> MpiInstallation:
+def look(host: LocalMachine, command: str, path: str) -> MpiInstallation:
     """Ask one command what it is."""
     # A wrapper hands --version to its compiler. Open MPI and its kin know --showme:version, MPICH
     # and its kin name themselves under -v.
@@ -70,7 +70,7 @@ def look(host: Host, command: str, path: str) -> MpiInstallation:
     return MpiInstallation(command, path, implementation, version, trouble)
 
 
-def mpi_section(host: Host, advisories: Sequence[Advisory] = ()) -> Section:
+def mpi_section(host: LocalMachine, advisories: Sequence[Advisory] = ()) -> Section:
     """Return every MPI command on PATH; *advisories* tell which of them are known to be bad."""
     places = [(command, path) for command in COMMANDS for path in host.every(command)]
     answers = together(

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from .host import Host, is_folder, names_in, runs, text_of
+from .host import LocalMachine, is_folder, names_in, runs, text_of
 
 # What pyenv-rehash writes into each shim.
 _ROOT = re.compile(r'^export PYENV_ROOT="([^"$`\\]+)"$', re.MULTILINE)
@@ -31,7 +31,7 @@ def root_of_shim(path: str) -> Path | None:
     return Path(root[1]) if root is not None and _EXEC.search(text) else None
 
 
-def behind_shim(path: str, host: Host) -> str | None:
+def behind_shim(path: str, host: LocalMachine) -> str | None:
     """Return the program that a shim starts; *path* itself where it is no shim of pyenv.
 
     None where the program is the system's: it is on PATH behind the shims. Raises NotActiveError
@@ -56,7 +56,7 @@ def behind_shim(path: str, host: Host) -> str | None:
     )
 
 
-def _chosen(root: Path, host: Host) -> Iterator[str]:
+def _chosen(root: Path, host: LocalMachine) -> Iterator[str]:
     """Yield the chosen versions: PYENV_VERSION, else the nearest file's, else the user's."""
     stated = host.environ.get("PYENV_VERSION")
     if stated:

@@ -9,9 +9,9 @@ from typing import Any
 from ..base import fits
 from ..errors import EnvbuildError
 from ..knowledge.terms import PlainVersion
-from ..model.site import Launcher, Site, SitePath
+from ..model.site import Site, SiteLauncher, SitePath
 from .hardware import os_release
-from .host import Host, glibc_version, is_folder
+from .host import LocalMachine, glibc_version, is_folder
 from .tools import scheduler_name
 from .visible_modules import base_trees
 
@@ -23,7 +23,7 @@ def draft(
     environ: Mapping[str, str],
     name: str,
     scheduler: str | None = None,
-    launcher: Launcher | None = None,
+    launcher: SiteLauncher | None = None,
     pmi: Sequence[str] = (),
 ) -> str:
     """Return a site document as YAML text under *name*.
@@ -33,7 +33,7 @@ def draft(
 
     What is found on this node may differ on others: the text says so where it does most often.
     """
-    host = Host(environ)
+    host = LocalMachine(environ)
     found = site.facts
     gpus, networks = ", ".join(found.gpu or ("sm_70",)), ", ".join(found.network or ())
     peers = "nvidia_peermem" if found.peer_memory is None else ", ".join(found.peer_memory)
@@ -79,7 +79,7 @@ def _trees(site: Site, environ: Mapping[str, str]) -> Sequence[str]:
         return [tree for tree in environ.get("MODULEPATH", "").split(":") if is_folder(tree)]
 
 
-def _facts(site: Site, host: Host) -> dict[str, str]:
+def _facts(site: Site, host: LocalMachine) -> dict[str, str]:
     release = os_release(host)
     system = " ".join(part for part in (release.get("ID"), release.get("VERSION_ID")) if part)
     facts = {
@@ -95,7 +95,9 @@ def _facts(site: Site, host: Host) -> dict[str, str]:
     }
 
 
-def _scheduler(host: Host, scheduler: str | None, launcher: Launcher | None) -> Iterator[str]:
+def _scheduler(
+    host: LocalMachine, scheduler: str | None, launcher: SiteLauncher | None
+) -> Iterator[str]:
     if scheduler is not None:
         yield _entry("scheduler", scheduler)
         if launcher is not None:

@@ -17,7 +17,17 @@ from pydantic import ValidationError
 
 from ..model.site import SystemComponent
 from ..target_tools.messages import one_line
-from .host import ENDING, EVERYTHING, Host, is_file, is_there, machine_arch, runs, text_of, together
+from .host import (
+    ENDING,
+    EVERYTHING,
+    LocalMachine,
+    is_file,
+    is_there,
+    machine_arch,
+    runs,
+    text_of,
+    together,
+)
 from .mpi import COMPONENTS, open_mpi_facts
 from .mpi_programs import MpiInstallation, look
 from .tools import GNU, NVCC
@@ -49,7 +59,9 @@ _IN_A_ROW = 8
 
 
 def system_components(
-    host: Host, components: Collection[str] | None = None, module_folders: Iterable[str] = ()
+    host: LocalMachine,
+    components: Collection[str] | None = None,
+    module_folders: Iterable[str] = (),
 ) -> tuple[SystemComponent, ...]:
     """Return the components of the machine itself, sorted by name.
 
@@ -58,7 +70,7 @@ def system_components(
     the modules'. Starts programs, writes nothing, never raises for what it finds.
     """
     own = _own(host, module_folders)
-    looks: dict[tuple[str, ...], Callable[[Host], SystemComponent | None]] = {
+    looks: dict[tuple[str, ...], Callable[[LocalMachine], SystemComponent | None]] = {
         ("gcc",): partial(_tool, "gcc", "g++", GNU),
         ("cmake",): partial(_tool, "cmake", "cmake", _CMAKE),
         tuple(COMPONENTS.values()): partial(_mpi, components),
@@ -74,7 +86,7 @@ def system_components(
     return tuple(sorted(filter(None, results), key=lambda each: each.component))
 
 
-def mpi_on_path(host: Host, components: Collection[str]) -> SystemComponent | None:
+def mpi_on_path(host: LocalMachine, components: Collection[str]) -> SystemComponent | None:
     """Return the MPI whose launcher a shell runs, whatever has put it on the search path.
 
     *components*: those that are asked for. Starts programs, writes nothing.
@@ -82,7 +94,7 @@ def mpi_on_path(host: Host, components: Collection[str]) -> SystemComponent | No
     return _mpi(components, host)
 
 
-def _own(host: Host, module_folders: Iterable[str]) -> Host:
+def _own(host: LocalMachine, module_folders: Iterable[str]) -> LocalMachine:
     """Return the host without the folders that modules and environments put on PATH."""
     loaded = [value for name, value in host.environ.items() if name.startswith("EBROOT")]
     active = [host.environ.get(name, "") for name in ("VIRTUAL_ENV", "CONDA_PREFIX")]
@@ -116,7 +128,7 @@ def _component(component: str, version: str, locator: str, facts: Facts) -> Syst
 
 
 def _answering(
-    host: Host, paths: Iterable[str], pattern: re.Pattern[str]
+    host: LocalMachine, paths: Iterable[str], pattern: re.Pattern[str]
 ) -> tuple[str, str] | None:
     """Return the first of these programs that answers as *pattern* says, with its version."""
     for path in paths:
@@ -128,13 +140,13 @@ def _answering(
 
 
 def _tool(
-    component: str, program: str, pattern: re.Pattern[str], host: Host
+    component: str, program: str, pattern: re.Pattern[str], host: LocalMachine
 ) -> SystemComponent | None:
     found = _answering(host, host.every(program), pattern)
     return _component(component, found[1], found[0], {}) if found else None
 
 
-def _mpi(wanted: Collection[str] | None, host: Host) -> SystemComponent | None:
+def _mpi(wanted: Collection[str] | None, host: LocalMachine) -> SystemComponent | None:
     """Return the MPI whose launcher a shell runs. One without a launcher starts no ranks."""
     launcher = next(filter(None, (_first_mpi(host, name) for name in _LAUNCHERS)), None)
     if launcher is None or launcher.implementation is None or launcher.version is None:
@@ -149,13 +161,13 @@ def _mpi(wanted: Collection[str] | None, host: Host) -> SystemComponent | None:
     return _component(component, launcher.version, launcher.path, facts)
 
 
-def _first_mpi(host: Host, command: str) -> MpiInstallation | None:
+def _first_mpi(host: LocalMachine, command: str) -> MpiInstallation | None:
     path = host.which(command)
     mpi = look(host, command, path) if path else None
     return mpi if mpi and mpi.version and mpi.implementation in COMPONENTS else None
 
 
-def _building(host: Host, launcher: MpiInstallation) -> dict[str, bool | str]:
+def _building(host: LocalMachine, launcher: MpiInstallation) -> dict[str, bool | str]:
     """Return whether programs can be compiled with this MPI, and by which compiler.
 
     Its wrapper must be of the same MPI as its launcher, and find a compiler and the headers.
@@ -178,7 +190,7 @@ def _same(one: MpiInstallation, other: MpiInstallation) -> bool:
     return (one.implementation, one.version) == (other.implementation, other.version)
 
 
-def _cuda(host: Host) -> SystemComponent | None:
+def _cuda(host: LocalMachine) -> SystemComponent | None:
     """Return the CUDA toolkit of the first nvcc that answers."""
     folders = [*_variables(host, _CUDA_VARIABLES), str(host.at(_CUDA_FOLDER))]
     beside = [path for folder in folders if runs(path := f"{folder}/bin/nvcc")]
@@ -200,7 +212,7 @@ def _is_cuda(home: str, version: str) -> bool:
     return version.split(".")[:2] == [str(number // 1000), str(number % 1000 // 10)]
 
 
-def _nccl(host: Host) -> SystemComponent | None:
+def _nccl(host: LocalMachine) -> SystemComponent | None:
     """Return the NCCL that programs can be compiled with: header and library in one folder."""
     homes = [
         *_variables(host, _NCCL_VARIABLES),
@@ -227,6 +239,6 @@ def _library_folders(home: str) -> Iterator[str]:
         yield from (str(folder) for folder in sorted(Path(home).glob(pattern)))
 
 
-def _variables(host: Host, names: Iterable[str]) -> list[str]:
+def _variables(host: LocalMachine, names: Iterable[str]) -> list[str]:
     values = (host.environ.get(name, "").rstrip("/") for name in names)
     return [value for value in values if value.startswith("/")]

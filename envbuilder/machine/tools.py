@@ -10,7 +10,7 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from .host import ENDING, Host, first_line, runs, together
+from .host import ENDING, LocalMachine, first_line, runs, together
 from .item_values import Item, Section, Status
 from .items import make, section
 
@@ -72,7 +72,7 @@ SCHEDULERS = (
 _SCHEDULER_OF = {"sbatch": "Slurm", "bsub": "LSF", "qsub": "PBS"}
 
 
-def find_tools(host: Host, tools: Sequence[Tool]) -> list[ToolLocation]:
+def find_tools(host: LocalMachine, tools: Sequence[Tool]) -> list[ToolLocation]:
     """Return those of *tools* that are here, in their order, each asked for its version."""
     places = []
     for tool in tools:
@@ -91,7 +91,7 @@ def find_tools(host: Host, tools: Sequence[Tool]) -> list[ToolLocation]:
     ]
 
 
-def _ask(host: Host, tool: Tool, path: str) -> ToolLocation:
+def _ask(host: LocalMachine, tool: Tool, path: str) -> ToolLocation:
     answer = host.ask(path, *tool.arguments)
     match = tool.pattern.search(answer.text) or _VERSION.search(answer.text)
     version = match.group(1).rstrip(".") if match and answer.trouble is None else None
@@ -112,7 +112,7 @@ def _item(section_id: str, found: ToolLocation, *, advice: str | None = None) ->
     )
 
 
-def compilers_section(host: Host) -> Section:
+def compilers_section(host: LocalMachine) -> Section:
     """Return each compiler and build tool, there or missing."""
     there = {each.tool: _item("compilers", each) for each in find_tools(host, COMPILERS)}
     return section(
@@ -132,7 +132,7 @@ def rattler_version() -> str | None:
         return None
 
 
-def conda_section(host: Host, rattler: str | None) -> Section:
+def conda_section(host: LocalMachine, rattler: str | None) -> Section:
     """Return py-rattler, which reads channels, and the members of conda's family."""
     own = make(
         "conda.py-rattler",
@@ -148,12 +148,12 @@ def conda_section(host: Host, rattler: str | None) -> Section:
     )
 
 
-def scheduler_name(host: Host) -> str | None:
+def scheduler_name(host: LocalMachine) -> str | None:
     """Return Slurm, LSF or PBS by the command that submits jobs, None without one."""
     return next((name for tool, name in _SCHEDULER_OF.items() if host.which(tool)), None)
 
 
-def scheduler_section(host: Host) -> Section:
+def scheduler_section(host: LocalMachine) -> Section:
     """Return the scheduler's commands."""
     found = find_tools(host, SCHEDULERS)
     items = [_scheduler(found)]
@@ -180,7 +180,7 @@ def _scheduler(found: Sequence[ToolLocation]) -> Item:
     )
 
 
-def containers_section(host: Host) -> Section:
+def containers_section(host: LocalMachine) -> Section:
     """Return the container programs and what the kernel and the site allow them."""
     items = [
         _item("containers", found, advice="containers.command")
@@ -200,7 +200,7 @@ def _usable(item_id: str, usable: bool, yes: str, no: str, otherwise: Status) ->
     return make(item_id, "ok" if usable else otherwise, yes if usable else no, facts=facts)
 
 
-def _docker_daemon(host: Host) -> Item:
+def _docker_daemon(host: LocalMachine) -> Item:
     stated = host.environ.get("DOCKER_HOST", "")
     socket = stated.removeprefix("unix://") if stated.startswith("unix://") else ""
     place, remote = socket or "/var/run/docker.sock", bool(stated and not socket)
@@ -213,7 +213,7 @@ def _docker_daemon(host: Host) -> Item:
     )
 
 
-def _user_namespaces(host: Host) -> Item:
+def _user_namespaces(host: LocalMachine) -> Item:
     maximum, clone, restricted = (
         (host.read(f"/proc/sys/{name}") or "").strip()
         for name in (
@@ -244,7 +244,7 @@ def _user_namespaces(host: Host) -> Item:
     )
 
 
-def _subordinate_ids(host: Host) -> Item:
+def _subordinate_ids(host: LocalMachine) -> Item:
     if os.geteuid() == 0:
         return make("containers.subuid", "ok", "not needed by root")
     names = {host.environ.get(name) for name in ("USER", "LOGNAME")} | {str(os.geteuid())}
@@ -255,7 +255,7 @@ def _subordinate_ids(host: Host) -> Item:
     return _usable("containers.subuid", usable, "a range and newuidmap", without, "missing")
 
 
-def _fuse(host: Host) -> Item:
+def _fuse(host: LocalMachine) -> Item:
     usable = os.access(host.at("/dev/fuse"), os.R_OK | os.W_OK)
     no = "/dev/fuse is missing or not accessible"
     return _usable("containers.fuse", usable, "/dev/fuse can be used", no, "missing")

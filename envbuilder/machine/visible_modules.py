@@ -12,7 +12,7 @@ from ..base import Document, canonical_json, fits, sha256_text
 from ..model.site import Site, SitePath, StatedModule
 from ..target_tools.files import make_folder
 from ..target_tools.sharing import STAMP
-from .host import Host, cache_folder, is_folder
+from .host import LocalMachine, cache_folder, is_folder
 from .modules.shell import start
 from .modules.site_modules import read_modules
 from .modules.trees import tree_state
@@ -99,7 +99,7 @@ def _states(folders: Iterable[str]) -> dict[str, str]:
 def _cache_file(site: Site, environ: Mapping[str, str], cwd: Path) -> Path | None:
     """Return where the modules of this shell are cached: ENVBUILD_MODULE_CACHE, or XDG's folder."""
     named = environ.get("ENVBUILD_MODULE_CACHE")
-    caches = cache_folder(Host(environ))
+    caches = cache_folder(LocalMachine(environ))
     folder = cwd / named if named else caches and caches / "modules"
     if folder is None:
         return None

@@ -21,7 +21,7 @@ TIERS: tuple[str, ...] = get_args(Tier)
 STACK_LINES = 12
 
 
-class Check(Document):
+class ResultCheck(Document):
     """One thing that every rank checked; ``detail`` says what went wrong where."""
 
     name: Line = Field(description="allreduce, allgather, broadcast, ...")
@@ -97,7 +97,7 @@ class SmokeResult(Document):
         "earlier releases.",
     )
     libraries: tuple[LoadedLibrary, ...] = ()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[ResultCheck, ...] = ()
     left_out: tuple[SkippedCheck, ...] = ()
     timings: tuple[Timing, ...] = ()
     stacks: dict[str, str] = Field(default_factory=dict, description="Stack of each hung rank.")

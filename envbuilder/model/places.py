@@ -19,7 +19,7 @@ Dialect = Literal["lua", "tcl"]
 
 
 @dataclass(frozen=True)
-class Places:
+class BuildFolders:
     """The prefix, which is never moved, and the folder that it is built or tested from.
 
     Spaces, quotes and ``$`` are fine. Raises UsageError for a path that is not absolute, that

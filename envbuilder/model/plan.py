@@ -28,7 +28,7 @@ from ..knowledge.terms import (
 from ..knowledge.urls import ChannelName, LockUrl
 from .decisions import lock_sha256
 from .recipe import Smoke
-from .site import AbsolutePath, Launcher, ModuleSystem
+from .site import AbsolutePath, ModuleSystem, SiteLauncher
 
 
 class Pin(Document):
@@ -100,7 +100,7 @@ class Modules(Document):
 FindingStatus = Literal["warning", "unknown", "info", "lifted", "waived"]
 
 
-class Finding(Document):
+class PlanFinding(Document):
     """A row of knowledge that says something about this plan, and what came of it.
 
     ``unknown``: it depends on a fact that is not stated (*facts*). ``lifted``: by *remedy*.
@@ -185,7 +185,7 @@ class Proof(Document):
 
     api: Api
     transport: Transport
-    launcher: Launcher
+    launcher: SiteLauncher
 
 
 class RuntimePlan(Document):
@@ -274,12 +274,12 @@ class Plan(Document):
         description="What a module brings and is looked at as what is built; of its flags, only "
         "those that the recipe states are known.",
     )
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[PlanFinding, ...] = ()
     site_findings: tuple[SiteFinding, ...] = ()
     environment: tuple[Edit, ...] = ()
     runtime: RuntimePlan
     patches: tuple[Patch, ...] = ()
-    launcher: Launcher
+    launcher: SiteLauncher
     proofs: tuple[Proof, ...] = ()
     smoke: Smoke
     pip_indexes: tuple[LockUrl, ...] = ()
@@ -290,7 +290,7 @@ class Plan(Document):
     inputs: tuple[Input, ...] = ()
 
     @property
-    def waived(self) -> tuple[Finding, ...]:
+    def waived(self) -> tuple[PlanFinding, ...]:
         return tuple(each for each in self.findings if each.status == "waived")
 
     @property

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..knowledge.terms import Api, Transport
 from .plan import Proof, SourceBuild
-from .site import Launcher
+from .site import SiteLauncher
 
 if TYPE_CHECKING:
     from ..knowledge.rows import Component, HorovodPart
 
-ApiLauncher = Callable[[Api], Launcher | None]
+ApiLauncher = Callable[[Api], SiteLauncher | None]
 """Returns the launcher that the programs of an API bring along, where it can start the ranks: no
 scheduler stands between."""
 
@@ -95,7 +95,7 @@ class ProofInputs:
     components: Mapping[str, str]
     known: Mapping[str, Component]
     builds: Sequence[SourceBuild]
-    launcher: Launcher | None
+    launcher: SiteLauncher | None
     api_launcher: ApiLauncher
     package: str = ""
     aliases: tuple[str, ...] = ()

@@ -84,7 +84,7 @@ class StatedModule(Document):
     )
 
 
-class Launcher(Document):
+class SiteLauncher(Document):
     """How ranks are started. ``command`` is put before ``-n RANKS PROGRAM``."""
 
     kind: LauncherName = "custom"
@@ -269,7 +269,7 @@ class Site(Document):
     origins: tuple[Origin, ...] = Field(
         default=("module", "system", "pip", "build"), min_length=1, description="Whom to ask first."
     )
-    launcher: Launcher | None = Field(
+    launcher: SiteLauncher | None = Field(
         default=None, description="None: the launcher of the MPI that the plan holds."
     )
     base: SitePath | None = Field(

@@ -25,7 +25,7 @@ from ..model.profiles import build_variables
 from ..model.recipe import Recipe
 from ..model.resolution import Resolution
 from ..model.runtime import ApiLauncher, ProofInputs, Runtimes, all_proofs, frameworks
-from ..model.site import Launcher, Site
+from ..model.site import Site, SiteLauncher
 from .steps import steps_of
 
 
@@ -45,7 +45,7 @@ class PlanRequest(NamedTuple):
     resolution: Resolution
     runtime: RuntimePlan
     inputs: tuple[Input, ...]
-    own_launcher: Callable[[str], Launcher | None]
+    own_launcher: Callable[[str], SiteLauncher | None]
     api_launcher: ApiLauncher
     runtimes: Runtimes
     patches: tuple[Patch, ...] = ()
@@ -141,7 +141,7 @@ def _ready_runtimes(request: PlanRequest) -> Iterator[tuple[Pin, SourceBuild]]:
 
 
 def _proofs(
-    request: PlanRequest, builds: Sequence[SourceBuild], launcher: Launcher
+    request: PlanRequest, builds: Sequence[SourceBuild], launcher: SiteLauncher
 ) -> tuple[Proof, ...]:
     components = {pin.component: pin.version for pin in request.resolution.pins}
     wanted = request.recipe.runtime
@@ -210,7 +210,7 @@ def _environment(request: PlanRequest) -> tuple[Edit, ...]:
     )
 
 
-def _launcher(request: PlanRequest) -> Launcher:
+def _launcher(request: PlanRequest) -> SiteLauncher:
     """Return what the first MPI of the stack brings to start its ranks."""
     brought = (request.own_launcher(pin.component) for pin in request.resolution.pins)
     launcher = next(filter(None, brought), None)

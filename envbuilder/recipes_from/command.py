@@ -18,7 +18,7 @@ from ..inspect.environments import (
     rows_of,
 )
 from ..inspect.facts import Environment
-from ..inspect.stack import Stack
+from ..inspect.stack import InstalledStack
 from ..knowledge.terms import PlainVersion
 from ..model.outcome import RecipeDraft
 from ..model.recipe import Recipe
@@ -30,7 +30,7 @@ from ..workflow.context import Context
 from ..workflow.entries import entries
 from ..workflow.foreign_files import name_of_recipe, write_new
 from ..workflow.output import output_path
-from .lines import Subject
+from .lines import RecipeInput
 from .recipe import Draft, recipe_draft
 
 _SUFFIX = ".yaml"
@@ -77,7 +77,7 @@ def recipe_from(
     )
 
 
-def _subject(environment: Environment, stack: Stack, context: Context) -> Subject:
+def _subject(environment: Environment, stack: InstalledStack, context: Context) -> RecipeInput:
     knowledge = context.knowledge
 
     def known(flag: str, release: str) -> bool:
@@ -85,7 +85,7 @@ def _subject(environment: Environment, stack: Stack, context: Context) -> Subjec
         # A folder is derived from what the plan chooses.
         return found is not None and found.derived is None and reads(found, release)
 
-    return Subject(
+    return RecipeInput(
         environment=environment,
         stack=stack,
         components=knowledge.components,
@@ -103,7 +103,7 @@ def _subject(environment: Environment, stack: Stack, context: Context) -> Subjec
     )
 
 
-def _refused(environment: Environment, stack: Stack, context: Context) -> Iterator[str]:
+def _refused(environment: Environment, stack: InstalledStack, context: Context) -> Iterator[str]:
     """Yield the advisories for which ``create`` refuses what is there."""
     for row in rows_of(environment, stack, context, {}):
         if row.verdict == "holds" and row.severity == "error":

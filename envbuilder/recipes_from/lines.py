@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ..base import fits
-from ..inspect.facts import DEBIAN, Distribution, Environment
-from ..inspect.stack import Stack
+from ..inspect.facts import DEBIAN, Environment, InstalledDistribution
+from ..inspect.stack import InstalledStack
 from ..knowledge.ranges import VersionRange
 from ..knowledge.rows import Component
 from ..model.runtime import Runtimes, own_component
@@ -18,7 +18,7 @@ from ..text import shown
 
 
 @dataclass(frozen=True)
-class Subject:
+class RecipeInput:
     """What is described, and what is known beside it.
 
     ``modules``: the loaded ones, each with the components that it is. ``backend``: what makes such
@@ -29,7 +29,7 @@ class Subject:
     """
 
     environment: Environment
-    stack: Stack
+    stack: InstalledStack
     components: Mapping[str, Component]
     backend: str | None
     runtimes: Runtimes
@@ -45,22 +45,22 @@ class Subject:
         return own_component(self.runtimes, [component] if component else []) is not None
 
     @cached_property
-    def own(self) -> list[Distribution]:
+    def own(self) -> list[InstalledDistribution]:
         """The distributions that pip put into the environment itself."""
         return [each for each in self._own if each not in self.of_debian]
 
     @cached_property
-    def of_debian(self) -> list[Distribution]:
+    def of_debian(self) -> list[InstalledDistribution]:
         """Those that Debian put there: no index has them."""
         return [each for each in self._own if str(each.path.parent).endswith(DEBIAN)]
 
     @cached_property
-    def _own(self) -> list[Distribution]:
+    def _own(self) -> list[InstalledDistribution]:
         own = {id(d) for f in self.environment.folders if f.kind == "own" for d in f.distributions}
         return [
             each
             for each in self.environment.installed
-            if isinstance(each, Distribution) and id(each) in own
+            if isinstance(each, InstalledDistribution) and id(each) in own
         ]
 
     def component_of(self, key: str) -> str | None:
@@ -77,7 +77,7 @@ class Subject:
         }
 
 
-class Entry(NamedTuple):
+class RecipeLine(NamedTuple):
     """One line of a recipe: its section, a key in that, and the value.
 
     The sections ``site``, ``unknown`` and ``differs`` are for people: what a site has to state,
@@ -95,10 +95,10 @@ def exactly(version: str) -> str | None:
     return wanted if fits(VersionRange, wanted) else None
 
 
-def line(component: str, version: str) -> Entry:
+def line(component: str, version: str) -> RecipeLine:
     """Return the line of the stack that asks for just this version of a component."""
     wanted = exactly(version)
     if wanted is None:
         said = f"{component} {shown(version)}: a version range of a recipe cannot express it"
-        return Entry("unknown", said)
-    return Entry("stack", component, wanted)
+        return RecipeLine("unknown", said)
+    return RecipeLine("stack", component, wanted)

@@ -11,12 +11,12 @@ from ..inspect.facts import Environment
 from ..inspect.library_homes import CUDA, NCCL, LibraryHome, release_of
 from ..inspect.loaded import loaded, loaded_mpis
 from ..knowledge.rows import Component
-from ..machine.host import Host
+from ..machine.host import LocalMachine
 from ..machine.mpi import COMPONENTS
 from ..target_tools.files import is_below, open_regular
 from ..target_tools.names import normalize
 from ..text import LONG, shown
-from .lines import Entry, Subject, line
+from .lines import RecipeInput, RecipeLine, line
 
 _LIBRARIES: Mapping[str, LibraryHome] = {"nccl": NCCL, "cuda": CUDA}
 # A name that only a module of one of these would bring.
@@ -31,7 +31,7 @@ def _stands_on(name: str, each: Component) -> bool:
     return named or name in ("python", "cudnn")
 
 
-def of_modules(what: Subject) -> Iterator[Entry]:
+def of_modules(what: RecipeInput) -> Iterator[RecipeLine]:
     """Yield what loaded modules bring, as just these modules."""
     for module, provided in what.modules.items():
         for name, version in provided.items():
@@ -40,17 +40,19 @@ def of_modules(what: Subject) -> Iterator[Entry]:
                 continue
             there = what.stack.versions.get(name)
             if there == version:
-                yield Entry("stack", name, module)
+                yield RecipeLine("stack", name, module)
             elif there is not None:
                 said = f"{module} is loaded, but {name} {there} is used"
-                yield Entry("differs", f"{said}: the recipe requires the latter")
+                yield RecipeLine("differs", f"{said}: the recipe requires the latter")
     files = {each.name: each.file for each in what.environment.modules}
     for name, file in files.items():
         if file is not None and not os.path.lexists(file):
-            yield Entry("unknown", f"the contents of module {shown(name)}: its file is missing")
+            yield RecipeLine(
+                "unknown", f"the contents of module {shown(name)}: its file is missing"
+            )
 
 
-def linked(what: Subject) -> Iterator[Entry]:
+def linked(what: RecipeInput) -> Iterator[RecipeLine]:
     """Yield the MPI, NCCL and CUDA that extension modules load from outside the environment."""
     environment, versions = what.environment, what.stack.versions
     mpis = {o.mpi.path: o.mpi for those in loaded_mpis(environment).values() for o in those}
@@ -58,13 +60,15 @@ def linked(what: Subject) -> Iterator[Entry]:
         name = COMPONENTS.get(mpi.name)
         module = None if _inside(environment, path) else module_of(what, path)
         if name and name in versions and module:
-            yield Entry("stack", name, module)
+            yield RecipeLine("stack", name, module)
             yield stated(module, name, versions[name])
         elif name and name in versions:
             yield line(name, versions[name])
         elif name and not _inside(environment, path):
-            yield Entry("stack", name, "*")
-            yield Entry("unknown", f"the release of {mpi} in {path}: no file next to it states it")
+            yield RecipeLine("stack", name, "*")
+            yield RecipeLine(
+                "unknown", f"the release of {mpi} in {path}: no file next to it states it"
+            )
     for component, home in _LIBRARIES.items():
         every = [one for those in loaded(environment, home.library).values() for one in those]
         outside = [one for one in every if not _inside(environment, one.path)]
@@ -72,16 +76,16 @@ def linked(what: Subject) -> Iterator[Entry]:
             release, module = release_of(home, one.path), module_of(what, one.path)
             short = ".".join(map(str, release or ()))
             if release and module:
-                yield Entry("stack", component, module)
+                yield RecipeLine("stack", component, module)
                 yield stated(module, component, short)
             elif release:
                 exact = len(release) > 2
-                yield Entry("stack", component, f"=={short}" if exact else f"=={short}.*")
+                yield RecipeLine("stack", component, f"=={short}" if exact else f"=={short}.*")
             else:
-                yield Entry("unknown", f"the release of {component} in {one.path}")
+                yield RecipeLine("unknown", f"the release of {component} in {one.path}")
 
 
-def module_of(what: Subject, path: str) -> str | None:
+def module_of(what: RecipeInput, path: str) -> str | None:
     """Return the loaded module that brings a file, where its name does not say what it brings.
 
     It is the one whose modulefile names the folder above that of the file.
@@ -105,20 +109,20 @@ def _names(text: str, folder: str) -> bool:
     return re.search(re.escape(folder) + r"(?![\w.+-])", text) is not None
 
 
-def stated(module: str, component: str, version: str, python: str | None = None) -> Entry:
+def stated(module: str, component: str, version: str, python: str | None = None) -> RecipeLine:
     """Return what a site states of a module whose name does not say what it brings."""
     more = f", python: {python}" if python else ""
     said = f'modules: [{{name: {module}, provides: {{{component}: "{version}"}}{more}}}]'
-    return Entry("site", said)
+    return RecipeLine("site", said)
 
 
-def elsewhere(environment: Environment) -> Iterator[Entry]:
+def elsewhere(environment: Environment) -> Iterator[RecipeLine]:
     """Yield the Python of a virtualenv where a plan does not look for one."""
     python = environment.interpreter
-    host = Host(environment.environ)
+    host = LocalMachine(environment.environ)
     found = (host.which(name) for name in ("python3", "python", f"python{python.series}"))
     if python.real and str(python.real) not in {os.path.realpath(each) for each in found if each}:
-        yield Entry("site", f"pythons: [{shown(str(python.real), LONG)}]")
+        yield RecipeLine("site", f"pythons: [{shown(str(python.real), LONG)}]")
 
 
 def _inside(environment: Environment, path: str) -> bool:
@@ -126,7 +130,7 @@ def _inside(environment: Environment, path: str) -> bool:
     return bool(is_below(os.path.realpath(path), prefix))
 
 
-def outside(what: Subject) -> Iterator[Entry]:
+def outside(what: RecipeInput) -> Iterator[RecipeLine]:
     """Yield the components among packages of other folders that the environment stands on."""
     required = {normalize(_name(text)) for each in what.own for text in each.requires}
     for key, (folder, each) in what.environment.found.items():
@@ -142,14 +146,16 @@ def _name(requirement: str) -> str:
     return found[0] if found else ""
 
 
-def missing(what: Subject) -> Iterator[Entry]:
+def missing(what: RecipeInput) -> Iterator[RecipeLine]:
     environment = what.environment
     for native in environment.libraries:
         for name in native.tree if native.module else ():
             if _OF_MODULES.match(name) and environment.loaded(native, name) is None:
                 where = environment.name(native.path)
-                yield Entry("unknown", f"the package that provides {name}, which {where} needs")
+                yield RecipeLine(
+                    "unknown", f"the package that provides {name}, which {where} needs"
+                )
     loaded_here = environment.environ.get("LOADEDMODULES")
     if loaded_here and not environment.modules:
         said = f"whether it uses the modules of this shell, {shown(loaded_here, LONG)}"
-        yield Entry("unknown", f"{said}: --loaded includes them")
+        yield RecipeLine("unknown", f"{said}: --loaded includes them")

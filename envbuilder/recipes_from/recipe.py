@@ -11,14 +11,14 @@ from typing import Any, get_args
 
 from ..base import fits
 from ..inspect.build_traces import build_traces
-from ..inspect.facts import Distribution, PackageFolder, arch_of
+from ..inspect.facts import InstalledDistribution, PackageFolder, arch_of
 from ..inspect.origins import direct_origin
 from ..knowledge.terms import Arch
 from ..model.recipe import FlagValue
 from ..model.runtime import CollectiveRuntime, own_component
 from ..target_tools.distributions import INSIDE
 from ..text import LONG, shown
-from .lines import Entry, Subject, exactly, line
+from .lines import RecipeInput, RecipeLine, exactly, line
 from .outside import elsewhere, linked, missing, module_of, of_modules, outside, stated
 from .packages import of_conda, of_pip
 
@@ -39,7 +39,7 @@ class Draft:
     differs: tuple[str, ...]
 
 
-def recipe_draft(what: Subject, name: str, summary: str) -> Draft:
+def recipe_draft(what: RecipeInput, name: str, summary: str) -> Draft:
     """Return the recipe of an environment, with the nearest thing to each fact that it can say."""
     environment = what.environment
     arch = arch_of(environment.interpreter.machine)
@@ -75,7 +75,7 @@ def recipe_draft(what: Subject, name: str, summary: str) -> Draft:
     )
 
 
-def _entries(what: Subject) -> Iterator[Entry]:
+def _entries(what: RecipeInput) -> Iterator[RecipeLine]:
     found: set[str] = set()
     parts = (_python, of_conda, of_pip, of_modules, linked, _runtime, outside, missing)
     for part in parts:
@@ -87,14 +87,16 @@ def _entries(what: Subject) -> Iterator[Entry]:
     named = found | {r for each in found if each in what.components for r in _roles(what, each)}
     for role in what.implied:
         if role not in named:
-            yield Entry("differs", f"create adds {role}: the runtime of the smoke test needs one")
+            yield RecipeLine(
+                "differs", f"create adds {role}: the runtime of the smoke test needs one"
+            )
 
 
-def _roles(what: Subject, component: str) -> tuple[str, ...]:
+def _roles(what: RecipeInput, component: str) -> tuple[str, ...]:
     return what.components[component].fulfils
 
 
-def _python(what: Subject) -> Iterator[Entry]:
+def _python(what: RecipeInput) -> Iterator[RecipeLine]:
     """Yield the Python of a virtualenv; conda's is a package, a module's a module."""
     interpreter, there = what.environment.interpreter, what.stack.versions.get("python")
     if any(each.name == "python" for each in what.environment.conda):
@@ -102,51 +104,58 @@ def _python(what: Subject) -> Iterator[Entry]:
     module = next((m for m, those in what.modules.items() if those.get("python") == there), None)
     named = None if module else module_of(what, str(interpreter.real))
     if there and (module or named):
-        yield Entry("stack", "python", module or named or "")
+        yield RecipeLine("stack", "python", module or named or "")
         if named:
             yield stated(named, "python", there, str(interpreter.real))
     elif interpreter.version:
         yield line("python", interpreter.version)
         yield from elsewhere(what.environment)
     elif interpreter.series:
-        yield Entry("stack", "python", f"=={interpreter.series}.*")
-        yield Entry("unknown", f"the release of its Python: only the series {interpreter.series}")
+        yield RecipeLine("stack", "python", f"=={interpreter.series}.*")
+        yield RecipeLine(
+            "unknown", f"the release of its Python: only the series {interpreter.series}"
+        )
     else:
-        yield Entry("unknown", "its Python: neither pyvenv.cfg nor a folder of packages states it")
+        yield RecipeLine(
+            "unknown", "its Python: neither pyvenv.cfg nor a folder of packages states it"
+        )
     if what.backend is None:
-        yield Entry("differs", "it is not a virtualenv: create makes one with its Python")
+        yield RecipeLine("differs", "it is not a virtualenv: create makes one with its Python")
 
 
 # ---------------------------------------------------------------- the runtime
 
 
-def _runtime(what: Subject) -> Iterator[Entry]:
+def _runtime(what: RecipeInput) -> Iterator[RecipeLine]:
     name = own_component(what.runtimes, what.environment.found)
     if name is None:
         return
     folder, each = what.environment.found[name]
     if folder.kind == "own" and (origin := direct_origin(each)):
         said = f"{each} was built from {origin}: the recipe builds that release of the index"
-        yield Entry("unknown", shown(said, LONG))
-    yield Entry("runtime", "package", name)
+        yield RecipeLine("unknown", shown(said, LONG))
+    yield RecipeLine("runtime", "package", name)
     if folder.kind == "module":
-        yield Entry("runtime", "origin", "module")
+        yield RecipeLine("runtime", "origin", "module")
     wanted = exactly(each.version)
-    yield Entry("runtime", "version", wanted or "*")
+    yield RecipeLine("runtime", "version", wanted or "*")
     yield from _flags(what, what.runtimes[name], folder, each)
 
 
 def _flags(
-    what: Subject, runtime: CollectiveRuntime, folder: PackageFolder, each: Distribution
-) -> Iterator[Entry]:
+    what: RecipeInput,
+    runtime: CollectiveRuntime,
+    folder: PackageFolder,
+    each: InstalledDistribution,
+) -> Iterator[RecipeLine]:
     recorded = what.stack.flags
     built = None if recorded else build_traces(runtime, what.environment, folder)
     if recorded is None and built is None:
         said = f"the variables that {each} was built with: neither {INSIDE} nor a library has them"
-        yield Entry("unknown", said)
+        yield RecipeLine("unknown", said)
     flags = recorded or (built.flags if built else {})
     for name, value in flags.items():
         if what.reads(name, each.version) and fits(FlagValue, value):
-            yield Entry("flags", name, value)
+            yield RecipeLine("flags", name, value)
     for text in built.unknown if built else ():
-        yield Entry("unknown", text)
+        yield RecipeLine("unknown", text)

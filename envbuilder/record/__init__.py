@@ -13,7 +13,7 @@ from ..target_tools.proving.evidence import RECORD
 from ..target_tools.proving.recheck import refuted
 
 
-class Records(NamedTuple):
+class EnvironmentRecords(NamedTuple):
     """What was recorded of an environment, oldest first.
 
     ``damaged``: records that count for nothing, a line each.
@@ -23,7 +23,7 @@ class Records(NamedTuple):
     damaged: tuple[str, ...]
 
 
-def read_all(folder: Path) -> Records:
+def read_all(folder: Path) -> EnvironmentRecords:
     """Return every record of an environment. A damaged one is told and takes no other along.
 
     Where the ranks' own records are kept, the judge looks at them once more, which takes some
@@ -50,7 +50,7 @@ def read_all(folder: Path) -> Records:
             damaged.append(f"{path} does not match the records of its ranks: {fault}")
         else:
             evidence.append(one)
-    return Records(tuple(evidence), tuple(damaged))
+    return EnvironmentRecords(tuple(evidence), tuple(damaged))
 
 
 def _names(folder: Path) -> list[str]:

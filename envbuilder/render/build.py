@@ -11,7 +11,7 @@ from ..errors import UsageError
 from ..knowledge.conda_order import compare
 from ..model.backend import PrefixParts, Script
 from ..model.launch import StartCommand
-from ..model.places import Places
+from ..model.places import BuildFolders
 from ..model.plan import Edit, Lock, Modules, Plan, Proof
 from ..model.proofs import mpi_of, proofs_of
 from ..model.runtime import Runtimes
@@ -25,7 +25,7 @@ from .templates import render
 
 def render_build(
     lock: Lock,
-    places: Places,
+    places: BuildFolders,
     prefix: PrefixParts,
     runtimes: Runtimes,
     start: StartCommand | None = None,
@@ -52,7 +52,7 @@ def render_build(
     }
 
 
-def render_script(source: Renderable, places: Places, prefix: PrefixParts) -> str:
+def render_script(source: Renderable, places: BuildFolders, prefix: PrefixParts) -> str:
     """Return the text of build.sh, which works with the other files of its folder."""
     return render(
         "bash/build.sh.j2",
@@ -78,7 +78,7 @@ def _install_options(source: Renderable) -> tuple[str, ...]:
     return ("--root-user-action=ignore",) if known else ()
 
 
-def render_shell(source: Renderable, places: Places, prefix: PrefixParts) -> dict[str, str]:
+def render_shell(source: Renderable, places: BuildFolders, prefix: PrefixParts) -> dict[str, str]:
     """Return the files with which a command runs in the environment of the build's steps."""
     prompt = rf"({source.plan.recipe}) \w\$ "
     return {
@@ -89,7 +89,7 @@ def render_shell(source: Renderable, places: Places, prefix: PrefixParts) -> dic
 
 def render_smoke(
     lock: Lock,
-    places: Places,
+    places: BuildFolders,
     prefix: PrefixParts,
     start: StartCommand,
     proof: Proof | None = None,
@@ -188,7 +188,7 @@ def _mpi_wrappers(lock: Lock) -> tuple[str, ...]:
     return (pin.locator if pin.origin == "system" else _BESIDE_LAUNCHER,)
 
 
-def _values(lock: Renderable, places: Places) -> dict[str, Any]:
+def _values(lock: Renderable, places: BuildFolders) -> dict[str, Any]:
     return {
         "name": lock.plan.recipe,
         "id": lock.id(),
@@ -197,7 +197,7 @@ def _values(lock: Renderable, places: Places) -> dict[str, Any]:
     }
 
 
-def _environment(lock: Renderable, places: Places, prefix: PrefixParts) -> str:
+def _environment(lock: Renderable, places: BuildFolders, prefix: PrefixParts) -> str:
     activation = render_text(prefix.activation) if prefix.activation else ""
     return render(
         "bash/environment.sh.j2",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..errors import UsageError
 from ..model.base_image import Bind
-from ..model.places import Places
+from ..model.places import BuildFolders
 from ..model.plan import Lock, Plan
 from ..model.proofs import is_mpi, mpi_from, proofs_of
 from ..target_tools.root.publish import SCAFFOLDING
@@ -20,7 +20,7 @@ from .build import render_build
 from .dialects import edit_line, edit_value
 from .image import Image, bases, make_image
 from .quoting import LINE_BREAK, Quoted, comment, dockerfile, has_control, line
-from .subject import Renderable, Subject
+from .subject import Renderable, RenderInput
 from .templates import render
 
 FOLDER = Path("/opt/envbuild")
@@ -30,18 +30,18 @@ _BINDS = "envbuild.binds"
 _HELD = " --allow-change-held-packages --allow-downgrades"
 
 
-def image_places(name: str) -> Places:
+def image_places(name: str) -> BuildFolders:
     """Return where an environment and its build folder lie inside its image."""
-    return Places(prefix=FOLDER / name, build=FOLDER / f"{name}.build")
+    return BuildFolders(prefix=FOLDER / name, build=FOLDER / f"{name}.build")
 
 
-def image_of(subject: Subject) -> Image:
+def image_of(subject: RenderInput) -> Image:
     """Return the image of a plan, with the launchers that are inside it."""
     image = make_image(subject.plan, subject.knowledge, subject.prefix)
     return replace(image, plan=subject.in_image(image.plan))
 
 
-def render_image(subject: Subject) -> dict[str, str]:
+def render_image(subject: RenderInput) -> dict[str, str]:
     """Return all files that an image is built from: definition, Dockerfile and ``build/...``.
 
     The runtime's sources and target_tools/ are put into ``build/`` by whoever writes the folder.

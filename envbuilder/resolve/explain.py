@@ -17,12 +17,7 @@ from ..machine.modules.variants import loaded_as
 from ..model.recipe import names_module
 from ..text import filled, nearest
 from .engine import LimitError, Limits, closest, conflicts, solve
-from .problem import (
-    Assumption,
-    Stack,
-    Want,
-)
-from .problem import Problem as StackProblem
+from .problem import Assumption, Stack, StackProblem, Want
 from .problem_builder import ProblemInputs, problem_inputs
 from .providers import channel_packages
 from .request import Request

@@ -26,7 +26,7 @@ from itertools import chain
 from typing import Literal
 
 from ..model.site import StatedModule
-from .problem import Module
+from .problem import SolverModule
 
 Action = tuple[Literal["load", "unload"], str]
 
@@ -41,7 +41,7 @@ class LoadError(Exception):
 
 
 def order(
-    modules: Mapping[str, Module],
+    modules: Mapping[str, SolverModule],
     loads: frozenset[str],
     preload: tuple[str, ...],
     final: frozenset[str],
@@ -66,21 +66,21 @@ def order(
 
 
 @dataclass
-class Session:
+class LoadedModules:
     """What is loaded while actions are carried out. ``state``: key -> (module, is it loaded).
 
     A module is not loaded yet while what it loads is; Lmod calls that pending. What loads modules
     of the tree that it opens itself opens that first.
     """
 
-    modules: Mapping[str, Module]
+    modules: Mapping[str, SolverModule]
     autoswap: bool
     state: dict[str, tuple[str, bool]] = field(default_factory=dict)
     holders: dict[str, str] = field(default_factory=dict)
     reloading: set[str] = field(default_factory=set)
 
-    def copy(self) -> Session:
-        return Session(self.modules, self.autoswap, dict(self.state), dict(self.holders))
+    def copy(self) -> LoadedModules:
+        return LoadedModules(self.modules, self.autoswap, dict(self.state), dict(self.holders))
 
     def loaded(self) -> tuple[str, ...]:
         return tuple(name for name, active in self.state.values() if active)
@@ -156,13 +156,13 @@ class Session:
                         f"{name} means another module together with {', '.join(alternative)}"
                     )
 
-    def _join_families(self, module: Module) -> list[str]:
+    def _join_families(self, module: SolverModule) -> list[str]:
         """Enter the module into its families; return the keys of those that held them."""
         held = [self.holders.get(family) for family in module.families]
         self.holders.update(dict.fromkeys(module.families, module.key))
         return [key for key in held if key is not None and key != module.key]
 
-    def _replace_family(self, module: Module, others: list[str]) -> Iterator[str]:
+    def _replace_family(self, module: SolverModule, others: list[str]) -> Iterator[str]:
         """Unload those of its families, the last one first, and load the module once more."""
         if not others:
             return
@@ -178,19 +178,19 @@ class Session:
         self.reloading.discard(module.name)
 
 
-def _module(modules: Mapping[str, Module], name: str) -> Module:
+def _module(modules: Mapping[str, SolverModule], name: str) -> SolverModule:
     try:
         return modules[name]
     except KeyError:
         raise LoadError(f"there is no module {name}") from None
 
 
-def _is_found(module: Module, loaded: frozenset[str]) -> bool:
+def _is_found(module: SolverModule, loaded: frozenset[str]) -> bool:
     """Whether a tree that holds the module is open."""
     return not module.parents or any(loaded.issuperset(each) for each in module.parents)
 
 
-def _refuse_conflict(module: Module, state: Mapping[str, tuple[str, bool]]) -> None:
+def _refuse_conflict(module: SolverModule, state: Mapping[str, tuple[str, bool]]) -> None:
     for each in module.conflicts:
         for key in (each, each.rpartition("/")[0]):
             other, active = state.get(key, ("", False))
@@ -207,7 +207,7 @@ class _Search:
     which there is no way.
     """
 
-    modules: Mapping[str, Module]
+    modules: Mapping[str, SolverModule]
     final: frozenset[str]
     replaced: Mapping[str, str]
     rest: tuple[str, ...]
@@ -218,7 +218,7 @@ class _Search:
 
     def run(self, preload: tuple[str, ...]) -> tuple[Action, ...] | None:
         """Return all actions, those of the preloads first, or None."""
-        session = Session(self.modules, autoswap=False)
+        session = LoadedModules(self.modules, autoswap=False)
         actions: list[Action] = []
         try:
             for name in preload:
@@ -228,7 +228,7 @@ class _Search:
         later = self._after(session, self.rest, self._bringers())
         return None if later is None else (*actions, *later)
 
-    def _step(self, session: Session, name: str) -> Iterator[Action]:
+    def _step(self, session: LoadedModules, name: str) -> Iterator[Action]:
         """Carry out what loading *name* takes, and yield it."""
         for old in sorted(old for old, new in self.replaced.items() if new == name):
             if session.is_loaded(old):
@@ -251,7 +251,7 @@ class _Search:
 
     def _after(
         self,
-        session: Session,
+        session: LoadedModules,
         rest: tuple[str, ...],
         bringers: Mapping[str, frozenset[str]],
     ) -> tuple[Action, ...] | None:
@@ -280,7 +280,7 @@ class _Search:
 
 
 def closure(
-    modules: Mapping[str, Module] | Mapping[str, StatedModule], name: str
+    modules: Mapping[str, SolverModule] | Mapping[str, StatedModule], name: str
 ) -> frozenset[str]:
     """Return what a module brings: itself and what it loads, directly or not."""
     found: set[str] = set()

@@ -17,7 +17,7 @@ from .facts import Facts, request_facts
 from .flag_table import flag_table
 from .names import names
 from .pool import Pool, fits
-from .problem import Assumption, Candidate, Problem, Want, WantKind
+from .problem import Assumption, Candidate, StackProblem, Want, WantKind
 from .providers import pool
 from .reach import ModuleIndex, reachable, solver_modules
 from .request import Request, Requirement
@@ -41,7 +41,7 @@ class ProblemInputs:
     facts: Facts
     grounded: tuple[GroundRule, ...]
     requirements: Requirements
-    problem: Problem
+    problem: StackProblem
 
     def candidate(self, name: str) -> Candidate:
         return self.pool.by_id[name]
@@ -90,7 +90,7 @@ def _with_extras(
         *ground(request.knowledge, all_of_them, facts, allow),
         *flag_table(request.knowledge, all_of_them, request.recipe.runtime.flags, allow),
     )
-    problem = Problem(
+    problem = StackProblem(
         modules=solver_modules(index, modules),
         candidates=all_of_them.candidates,
         wants=tuple(_wants(request, index, requirements, all_of_them, strict)),

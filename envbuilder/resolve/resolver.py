@@ -107,7 +107,7 @@ def _stands_in(module: StatedModule) -> bool:
     return STAND_IN in map(name_of, module.loads)
 
 
-class _Taken(NamedTuple):
+class _AppliedRemedy(NamedTuple):
     """A remedy that was taken, for which row. ``needs``: candidates, one of which it adds."""
 
     row: Row
@@ -115,13 +115,13 @@ class _Taken(NamedTuple):
     needs: frozenset[str]
 
 
-def _taken(inputs: ProblemInputs, stack: Stack) -> Iterator[_Taken]:
+def _taken(inputs: ProblemInputs, stack: Stack) -> Iterator[_AppliedRemedy]:
     rules = {each.rule.key: each for each in inputs.grounded}
     for key, taken in stack.violated:
         needs = {each.id: each.needs or frozenset() for each in rules[key].rule.remedies}
         for remedy in rules[key].row.remedies:
             if remedy.id == taken:
-                yield _Taken(rules[key].row, remedy, needs[taken])
+                yield _AppliedRemedy(rules[key].row, remedy, needs[taken])
 
 
 def _only_builds(
@@ -181,7 +181,9 @@ def _brought(inputs: ProblemInputs, stack: Stack) -> Iterator[Pin]:
             yield _pin(candidate, f"comes with {candidate.locator}")
 
 
-def _remedial(inputs: ProblemInputs, stack: Stack, taken: Sequence[_Taken]) -> Iterator[Pin]:
+def _remedial(
+    inputs: ProblemInputs, stack: Stack, taken: Sequence[_AppliedRemedy]
+) -> Iterator[Pin]:
     """Yield what is there only because a remedy needs it: installed like what is asked for."""
     used = {name for _, name in stack.used}
     for name in stack.effective:
@@ -219,7 +221,11 @@ def _python(inputs: ProblemInputs, pins: dict[Assumption, Candidate]) -> str | N
 
 
 def _build(
-    inputs: ProblemInputs, stack: Stack, taken: Sequence[_Taken], candidate: Candidate, python: str
+    inputs: ProblemInputs,
+    stack: Stack,
+    taken: Sequence[_AppliedRemedy],
+    candidate: Candidate,
+    python: str,
 ) -> SourceBuild:
     """Return how a candidate is built, with the remedies that are taken for it.
 

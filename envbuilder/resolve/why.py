@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..errors import UsageError
 from ..knowledge.channels import CHANNEL_ORIGINS
 from ..knowledge.ranges import ANY_VERSION, matches
-from ..model.why import Why, WhyNot
+from ..model.why import ComponentReason, WhyNot
 from ..text import unknown
 from .engine import LimitError, Limits, conflict, conflicts, solve
 from .explain import member, no_solution
@@ -36,7 +36,7 @@ _LEVEL_WORDS = {
 }
 
 
-def why(request: Request, component: str) -> Why:
+def why(request: Request, component: str) -> ComponentReason:
     """Say what a component is in the best stack, who asks for it, and why nothing better-ranked.
 
     Raises NoSolutionError where there is no stack, UsageError where the component is not in it.
@@ -59,7 +59,7 @@ def why(request: Request, component: str) -> Why:
     others = {each.origin: each for each in reversed(every) if each.origin != chosen.origin}
     best = sorted(others.values(), key=lambda c: c.rank)
     looked_into = list({each.id: each for each in (*better[:_ALTERNATIVES], *best)}.values())
-    return Why(
+    return ComponentReason(
         component=component,
         version=chosen.version,
         provider=f"{chosen.origin}:{chosen.locator}",

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from ..errors import UsageError
-from ..model.places import Places
+from ..model.places import BuildFolders
 from ..target_tools.root.layout import Home, Version
 from ..target_tools.root.publish import find_version, published
 from ..target_tools.root.registry import default_number
 from ..target_tools.root.stamp import Root
 
 
-def places_of(home: Home, identity: str) -> Places:
+def places_of(home: Home, identity: str) -> BuildFolders:
     """Return where the environment of an id lies."""
-    return Places(prefix=home.prefix(identity), build=home.build(identity))
+    return BuildFolders(prefix=home.prefix(identity), build=home.build(identity))
 
 
 def find(root: Root, environment: str) -> tuple[Home, Version]:

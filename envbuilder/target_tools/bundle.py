@@ -36,7 +36,7 @@ TEXT_BYTES = 64 * 2**20
 SUM = re.compile(r"([0-9a-f]{64})  ([^\0\n\\]+)")
 
 
-class Contents(NamedTuple):
+class BundleContents(NamedTuple):
     """The contents of a bundle.
 
     files: path in the bundle -> sha256; None for an entry that is neither a file nor a folder.
@@ -47,7 +47,7 @@ class Contents(NamedTuple):
     texts: "dict[str, bytes]"
 
 
-def read_folder(folder: Path) -> Contents:
+def read_folder(folder: Path) -> BundleContents:
     """Return the contents of a bundle in a folder; links are not followed. Raises OSError."""
     files: "dict[str, str | None]" = {}
     texts: "dict[str, bytes]" = {}
@@ -60,7 +60,7 @@ def read_folder(folder: Path) -> Contents:
                 files[name], texts[name] = _hashed_text(path)
             else:
                 files[name] = sha256_of(path) if regular else None
-    return Contents(files, texts)
+    return BundleContents(files, texts)
 
 
 def _hashed_text(path: Path) -> "tuple[str, bytes]":
@@ -87,7 +87,7 @@ def is_inside(path: Any) -> bool:
     return is_text(path) and "\0" not in path and not {"", ".", ".."} & set(path.split("/"))
 
 
-def changes(contents: Contents) -> "list[str]":
+def changes(contents: BundleContents) -> "list[str]":
     """Return one line for each file that differs from the packed one, sorted by name."""
     if SUMS not in contents.texts:
         return [f"{SUMS}: gone"]

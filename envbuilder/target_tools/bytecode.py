@@ -69,7 +69,7 @@ def cache_folder() -> "Path | None":
     return Path(caches) / "envbuild" / "bytecode" if os.path.isabs(caches) else None  # noqa: PTH117
 
 
-class Wheel:
+class WheelSources:
     """The installed files of one wheel: their folder, and the sources relative to it."""
 
     def __init__(self, sha256: "str | None", folder: "Path | str", names: "list[str]") -> None:
@@ -93,7 +93,7 @@ def sources_of(metadata: Path) -> "list[str]":
     return sorted(n for n in names if n.endswith(".py") and not n.startswith(("..", "/")))
 
 
-def installed(requirements: "Iterable[str]") -> "list[Wheel]":
+def installed(requirements: "Iterable[str]") -> "list[WheelSources]":
     """Return the wheels of a list of requirements that are installed here."""
     pins = read_list(requirements)
     hashes = {normalize(pin.partition("==")[0]): sha256 for pin, sha256 in pins}
@@ -103,14 +103,14 @@ def installed(requirements: "Iterable[str]") -> "list[Wheel]":
         for each in listed(folder):
             sha256 = hashes.get(normalize(each.name))
             if sha256 and each.path.name.endswith(".dist-info"):
-                found.append(Wheel(sha256, folder, sources_of(each.path)))
+                found.append(WheelSources(sha256, folder, sources_of(each.path)))
     return found
 
 
 # ---------------------------------------------------------------- one wheel
 
 
-def restore(wheel: Wheel, cache: Path) -> "list[str]":
+def restore(wheel: WheelSources, cache: Path) -> "list[str]":
     """Write the bytecode that is kept of a wheel; return the sources that are not served."""
     path = wheel.archive(cache)
     reason = distrust(path)
@@ -130,7 +130,7 @@ def restore(wheel: Wheel, cache: Path) -> "list[str]":
         return wheel.names
 
 
-def index_of(archive: zipfile.ZipFile, wheel: Wheel) -> "dict[str, int | None]":
+def index_of(archive: zipfile.ZipFile, wheel: WheelSources) -> "dict[str, int | None]":
     """Return the sizes of the sources of an archive; None for a source that cannot be compiled."""
     index = json.loads(archive.read(INDEX).decode("utf-8"))
     if (index["wheel"], index["kind"]) != (wheel.sha256, KIND):
@@ -139,7 +139,7 @@ def index_of(archive: zipfile.ZipFile, wheel: Wheel) -> "dict[str, int | None]":
 
 
 def restored(
-    wheel: Wheel, archive: zipfile.ZipFile, sizes: "dict[str, int | None]", name: str
+    wheel: WheelSources, archive: zipfile.ZipFile, sizes: "dict[str, int | None]", name: str
 ) -> bool:
     """Write the bytecode of one source; return False if it does not fit."""
     source = wheel.source(name)
@@ -180,7 +180,7 @@ class UnwritableError(OSError):
     """Bytecode cannot be written beside its source."""
 
 
-def keep(wheel: Wheel, cache: Path) -> None:
+def keep(wheel: WheelSources, cache: Path) -> None:
     """Write the bytecode of a wheel to the cache and replace an existing entry."""
     path = wheel.archive(cache)
     part = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}")
@@ -199,7 +199,7 @@ def keep(wheel: Wheel, cache: Path) -> None:
             part.unlink()
 
 
-def kept(wheel: Wheel, archive: zipfile.ZipFile, name: str) -> "int | None":
+def kept(wheel: WheelSources, archive: zipfile.ZipFile, name: str) -> "int | None":
     """Add the bytecode of a source to an archive; return the source's size, None without bytecode.
 
     Raises EOFError, ValueError or TypeError for invalid bytecode: other environments would load it.
@@ -249,7 +249,7 @@ def by_all(
         return list(pool.map(act, items, *several, chunksize=together))
 
 
-def own_up(wheels: "list[Wheel]") -> "list[str]":
+def own_up(wheels: "list[WheelSources]") -> "list[str]":
     """Remove sources that several wheels contain from these wheels, and return their paths.
 
     It is unknown which wheel's copy was installed last.
@@ -261,7 +261,7 @@ def own_up(wheels: "list[Wheel]") -> "list[str]":
     return shared
 
 
-def settle(wheels: "list[Wheel]", cache: "Path | None") -> None:
+def settle(wheels: "list[WheelSources]", cache: "Path | None") -> None:
     """Compile all sources of the wheels. Exits if bytecode cannot be written."""
     try:
         settle_all(wheels, cache)
@@ -269,7 +269,7 @@ def settle(wheels: "list[Wheel]", cache: "Path | None") -> None:
         sys.exit(f"error: {error.strerror}: {error.filename}")
 
 
-def settle_all(wheels: "list[Wheel]", cache: "Path | None") -> None:
+def settle_all(wheels: "list[WheelSources]", cache: "Path | None") -> None:
     """Restore cached bytecode, compile the other sources and cache them."""
     shared = own_up(wheels)
     # The largest first, so that no processor is left with one at the end.

@@ -296,7 +296,9 @@ def compile_pure(prefix: Path) -> int:
     for record in records.values():
         for folder, names in pure_sources(record).items():
             todo = [each for each in names if not bytecode_of(prefix, folder, each).exists()]
-            wheels.append(bytecode.Wheel(record.get("sha256"), Path(prefix, folder), sorted(todo)))
+            wheels.append(
+                bytecode.WheelSources(record.get("sha256"), Path(prefix, folder), sorted(todo))
+            )
     wheels = [each for each in wheels if each.names]
     # A package is known by its hash as a wheel is; of one without, nothing is kept.
     bytecode.settle([each for each in wheels if each.sha256], bytecode.cache_folder())

@@ -88,12 +88,12 @@ def read_library(path: str) -> Library:
     """Read the parts of an ELF file that ld.so reads. Raises ElfError, OSError."""
     with open_regular(path) as stream:
         try:
-            return _Reader(stream.fileno()).library(path)
+            return _ElfReader(stream.fileno()).library(path)
         except (struct.error, OverflowError) as error:
             raise ElfError("damaged: {}".format(error)) from error
 
 
-class _Reader:
+class _ElfReader:
     """Reads one opened file."""
 
     def __init__(self, number: int) -> None:

@@ -62,12 +62,12 @@ def is_plain(wheel: Path) -> bool:
         return not any(".data/" in name for name in archive.namelist())
 
 
-def unpack(wheel: Path, target: str) -> bytecode.Wheel:
+def unpack(wheel: Path, target: str) -> bytecode.WheelSources:
     """Unpack a wheel; return its sources, which can be compiled."""
     with zipfile.ZipFile(str(wheel)) as archive:
         archive.extractall(str(target))
         sources = [name for name in archive.namelist() if name.endswith(".py")]
-    return bytecode.Wheel(sha256_of(wheel), target, sources)
+    return bytecode.WheelSources(sha256_of(wheel), target, sources)
 
 
 def write_scripts(folder: str) -> None:

@@ -26,7 +26,7 @@ FILE = 10000
 NAME = re.compile(r"([A-Za-z0-9._-]+)==(\S+)")
 
 
-class Wheel:
+class RequestedWheel:
     """A line of the requirements, the files of its wheel and the effort to unpack them."""
 
     def __init__(self, line: str, path: Path) -> None:
@@ -37,7 +37,7 @@ class Wheel:
         self.effort = path.stat().st_size + FILE * len(self.names)
 
 
-def find(lines: "list[str]", wheelhouse: Path) -> "list[Wheel]":
+def find(lines: "list[str]", wheelhouse: Path) -> "list[RequestedWheel]":
     """Return the wheels of all lines, or [] if one is missing."""
     paths = {}
     for path in wheelhouse.glob("*.whl"):
@@ -47,10 +47,10 @@ def find(lines: "list[str]", wheelhouse: Path) -> "list[Wheel]":
     # A pip that takes the place of the one that runs must not be seen by another.
     if not all(key in paths for key in keys) or any(key[0] == "pip" for key in keys):
         return []
-    return [Wheel(line, paths[key]) for line, key in zip(lines, keys)]
+    return [RequestedWheel(line, paths[key]) for line, key in zip(lines, keys)]
 
 
-def together(wheels: "list[Wheel]") -> "list[list[Wheel]]":
+def together(wheels: "list[RequestedWheel]") -> "list[list[RequestedWheel]]":
     """Return lists of wheels, those that bring the same file in one."""
     group = list(range(len(wheels)))
     owners: "dict[str, int]" = {}
@@ -61,9 +61,9 @@ def together(wheels: "list[Wheel]") -> "list[list[Wheel]]":
     return [[w for w, g in zip(wheels, group) if g == one] for one in sorted(set(group))]
 
 
-def share(groups: "list[list[Wheel]]", number: int) -> "list[list[Wheel]]":
+def share(groups: "list[list[RequestedWheel]]", number: int) -> "list[list[RequestedWheel]]":
     """Return so many lists of wheels that take about the same effort, or fewer."""
-    shares: "list[list[Wheel]]" = [[] for _ in range(min(number, len(groups)))]
+    shares: "list[list[RequestedWheel]]" = [[] for _ in range(min(number, len(groups)))]
     efforts = {id(group): sum(wheel.effort for wheel in group) for group in groups}
     for group in sorted(groups, key=lambda each: -efforts[id(each)]):
         least = min(shares, key=lambda each: sum(wheel.effort for wheel in each))
@@ -71,7 +71,7 @@ def share(groups: "list[list[Wheel]]", number: int) -> "list[list[Wheel]]":
     return shares
 
 
-def run(command: "list[str]", shares: "list[list[Wheel]]") -> "list[int]":
+def run(command: "list[str]", shares: "list[list[RequestedWheel]]") -> "list[int]":
     """Let a pip install each share; return the exit codes."""
     with tempfile.TemporaryDirectory() as folder:
         started = []

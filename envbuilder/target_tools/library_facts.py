@@ -73,7 +73,7 @@ def unknown(text: str) -> Fact:
     return Fact(passed=None, text=text)
 
 
-class Place(NamedTuple):
+class SearchEnvironment(NamedTuple):
     """The environment as Python and ld.so see it. ``mpi``: real path -> the MPI of mpicxx.
 
     names: modules to import along with frameworks; imported: where those lie, filled as they are.
@@ -118,7 +118,7 @@ def mpi_of_mpicxx(program: str) -> "tuple[str | None, dict[str, str]]":
 
 
 @about("mpi")
-def mpicxx_facts(plan: "PlannedPin", place: Place) -> "Iterator[Fact]":
+def mpicxx_facts(plan: "PlannedPin", place: SearchEnvironment) -> "Iterator[Fact]":
     """Yield facts about whether mpicxx belongs to the planned MPI."""
     label = f"{plan['component']} {plan['version']}"
     if place.mpicxx is None:
@@ -139,7 +139,7 @@ def mpicxx_facts(plan: "PlannedPin", place: Place) -> "Iterator[Fact]":
 
 
 @about("mpi")
-def mpi_facts(native: Native, wanted: "bool | None", place: Place) -> "Iterator[Fact]":
+def mpi_facts(native: Native, wanted: "bool | None", place: SearchEnvironment) -> "Iterator[Fact]":
     """Yield facts about the MPI that a library finds. *wanted*: None if it is not stated."""
     direct = [name for name in native.needed if MPI_NAME.match(name)]
     if wanted is None and not (direct and place.mpi):
@@ -171,7 +171,7 @@ def plain(path: str) -> str:
     return real(path) if "/../" in path else path
 
 
-def reason(path: str, place: Place) -> str:
+def reason(path: str, place: SearchEnvironment) -> str:
     """Return why ld.so takes this path, if it is for LD_LIBRARY_PATH."""
     folder = str(Path(path).parent)
     named = [each.rstrip("/") for each in place.search.library_path]
@@ -182,7 +182,7 @@ def reason(path: str, place: Place) -> str:
 
 
 @about("nccl")
-def nccl_facts(build: "Build", native: Native, place: Place) -> "Iterator[Fact]":
+def nccl_facts(build: "Build", native: Native, place: SearchEnvironment) -> "Iterator[Fact]":
     """Yield facts about the NCCL of a Horovod library."""
     shared = [name for name in native.needed if NCCL_NAME.match(name)]
     wanted = horovod_build.parts(build).get("nccl")
@@ -291,7 +291,7 @@ def defined_versions(path: "str | Path") -> "list[str]":
 
 
 def native_of(
-    path: "str | Path", name: str, said: "dict[str, Any]", place: Place
+    path: "str | Path", name: str, said: "dict[str, Any]", place: SearchEnvironment
 ) -> "tuple[Native | None, list[Fact]]":
     """Return (Native, facts); (None, facts) for a file that is not a library of this machine."""
     try:

@@ -28,7 +28,7 @@ from .library_facts import (
     MPI_NAME,
     Fact,
     Native,
-    Place,
+    SearchEnvironment,
     about,
     content_facts,
     loading_facts,
@@ -59,7 +59,9 @@ TOOLS = Path(elftools.__file__).resolve().parent.parent
 # ---------------------------------------------------------------- what is installed
 
 
-def installed_facts(build: "Build", each: "Distribution | None", place: Place) -> "Iterator[Fact]":
+def installed_facts(
+    build: "Build", each: "Distribution | None", place: SearchEnvironment
+) -> "Iterator[Fact]":
     """Yield facts about the installed copy of a built component."""
     label = f"{build['component']} {build['version']}"
     if each is None:
@@ -73,7 +75,7 @@ def installed_facts(build: "Build", each: "Distribution | None", place: Place) -
 
 
 def brought_facts(
-    build: "Build", version: "str | None", location: "Path | None", place: Place
+    build: "Build", version: "str | None", location: "Path | None", place: SearchEnvironment
 ) -> "Iterator[Fact]":
     """Yield facts about the copy of a component that a module provides."""
     label = "{} {} of module {}".format(build["component"], build["version"], build["module"])
@@ -102,7 +104,7 @@ def location_of(package: str) -> "Path | None":
 
 
 @about("flags")
-def record_facts(build: "Build", metadata: Path, place: Place) -> "Iterator[Fact]":
+def record_facts(build: "Build", metadata: Path, place: SearchEnvironment) -> "Iterator[Fact]":
     """Yield facts about the build record inside the wheel."""
     try:
         made = read_json(metadata / INSIDE)["facts"]
@@ -127,7 +129,7 @@ def record_facts(build: "Build", metadata: Path, place: Place) -> "Iterator[Fact
 # ---------------------------------------------------------------- libraries
 
 
-def horovod_facts(build: "Build", folder: Path, place: Place) -> "Iterator[Fact]":
+def horovod_facts(build: "Build", folder: Path, place: SearchEnvironment) -> "Iterator[Fact]":
     """Yield facts about a Horovod that lies in a folder of packages."""
     package = folder / "horovod"
     versions = {}
@@ -151,7 +153,7 @@ def short(path: Path) -> str:
 
 
 def framework_facts(
-    build: "Build", framework: str, paths: "list[Path]", place: Place
+    build: "Build", framework: str, paths: "list[Path]", place: SearchEnvironment
 ) -> "tuple[list[Fact], str | None]":
     """Return (facts, version) of a framework that was asked for, and of Horovod's part for it."""
     facts = []
@@ -176,14 +178,16 @@ def framework_facts(
     return facts, said.get("version")
 
 
-def horovod_library_facts(build: "Build", native: Native, place: Place) -> "Iterator[Fact]":
+def horovod_library_facts(
+    build: "Build", native: Native, place: SearchEnvironment
+) -> "Iterator[Fact]":
     """Yield facts about one library of Horovod."""
     yield from content_facts(build, native)
     yield from mpi_facts(native, horovod_build.parts(build).get("mpi"), place)
     yield from nccl_facts(build, native, place)
 
 
-def other_facts(build: "Build", metadata: Path, place: Place) -> "Iterator[Fact]":
+def other_facts(build: "Build", metadata: Path, place: SearchEnvironment) -> "Iterator[Fact]":
     """Yield facts about the native libraries of any other component."""
     names = sorted(name for name in records(metadata) if re.search(r"\.so(\.[\d.]+)?$", name))
     linked = []
@@ -204,7 +208,7 @@ def other_facts(build: "Build", metadata: Path, place: Place) -> "Iterator[Fact]
         yield wrong(f"none of the {len(names)} native libraries links an MPI")
 
 
-def facts_of(build: "Build", place: Place) -> "list[Fact]":
+def facts_of(build: "Build", place: SearchEnvironment) -> "list[Fact]":
     """Return all facts about one entry of builds.json.
 
     A Horovod of a module has no build record.
@@ -239,7 +243,9 @@ def main(arguments: "list[str]") -> int:
     builds = Path(options.builds)
     search = Search(read_library(real(sys.executable)), os.environ)
     names = imports_of(builds.with_name("expected.json"))
-    place = Place(options.prefix, search, *mpi_of_mpicxx(sys.executable), names, imported={})
+    place = SearchEnvironment(
+        options.prefix, search, *mpi_of_mpicxx(sys.executable), names, imported={}
+    )
     report = []
     for build in read_json(builds):
         for fact in facts_of(build, place):

@@ -14,9 +14,9 @@ from ..documents.load import load_recipe, read_document
 from ..documents.site_choice import ChosenSite, with_partition
 from ..errors import UsageError
 from ..inspect.environments import backend_of, components_of, rows_of
-from ..inspect.facts import Environment, Target, arch_of
+from ..inspect.facts import Environment, TargetSite, arch_of
 from ..inspect.observation import seen
-from ..inspect.stack import Stack
+from ..inspect.stack import InstalledStack
 from ..knowledge.conditions import Value
 from ..knowledge.matching import Verdict
 from ..knowledge.terms import Arch, Severity
@@ -189,10 +189,10 @@ def _site_facts(site: ChosenSite | None) -> dict[str, Value]:
     return {**({"scheduler": scheduler} if scheduler else {}), **stated}
 
 
-def _target(site: ChosenSite) -> Target:
+def _target(site: ChosenSite) -> TargetSite:
     archs = (site.partition.arch,) if site.partition else site.site.arch
     glibc = site_facts(site.site.facts, site.facts).get("glibc")
-    return Target(site.site.name, archs, str(glibc) if glibc else None)
+    return TargetSite(site.site.name, archs, str(glibc) if glibc else None)
 
 
 def _recipe(name: str, environment: Environment, context: Context) -> Recipe:
@@ -208,7 +208,7 @@ def _recipe(name: str, environment: Environment, context: Context) -> Recipe:
 
 
 def _as_recipe(
-    wanted: Recipe, environment: Environment, stack: Stack, context: Context
+    wanted: Recipe, environment: Environment, stack: InstalledStack, context: Context
 ) -> Iterator[Finding]:
     """Return what is not as a recipe asks."""
     components = context.knowledge.components
@@ -221,7 +221,7 @@ def _as_recipe(
 
 def _ranks(
     environment: Environment,
-    stack: Stack,
+    stack: InstalledStack,
     site: ChosenSite | None,
     run: ProvingOptions | None,
     context: Context,
@@ -243,7 +243,7 @@ def _place(each: Finding) -> tuple[int, str, str]:
     return _WORST.index(each.severity), each.id, each.summary
 
 
-def _of_row(row: RowMatch, stack: Stack, environment: Environment) -> Finding:
+def _of_row(row: RowMatch, stack: InstalledStack, environment: Environment) -> Finding:
     named = [about.partition("@")[0] for about in row.about]
     places = tuple(stack.places[name] for name in named if name in stack.places)
     return Finding(

@@ -13,7 +13,7 @@ from ..images import environments, read_header, unpack_system
 from ..inspect.environments import environment_of
 from ..inspect.facts import Environment
 from ..inspect.reading import read_environment
-from ..machine.host import Host, is_file, is_folder
+from ..machine.host import LocalMachine, is_file, is_folder
 from ..text import shown
 from ..workflow.context import Context
 from .registered_paths import path_of
@@ -58,7 +58,7 @@ def _unpack(path: Path, folder: Path, context: Context) -> None:
             "name the folder of an environment, or a SIF file",
         ) from error
     context.reporter.say(f"unpacking {path}")
-    unpack_system(path, header, folder, Host(context.environ))
+    unpack_system(path, header, folder, LocalMachine(context.environ))
 
 
 def _in_system(image: Path, folder: Path, inside: str | None) -> Environment:

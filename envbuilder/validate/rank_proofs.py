@@ -22,16 +22,16 @@ from ..inspect.build_traces import build_traces
 from ..inspect.facts import Environment
 from ..inspect.loaded import first_launcher, loaded_mpis
 from ..inspect.observation import seen
-from ..inspect.stack import Stack
+from ..inspect.stack import InstalledStack
 from ..knowledge.rows import Knowledge
 from ..launching.launchers import own_launcher, site_shape
 from ..machine.gpu import gpus_here
-from ..machine.host import Host, ask
+from ..machine.host import LocalMachine, ask
 from ..machine.mpi import COMPONENTS, identify
 from ..model.launch import LaunchRequest, Mpi, Shape
 from ..model.plan import Proof, SourceBuild
 from ..model.runtime import ProofInputs, all_proofs, frameworks, own_component
-from ..model.site import Launcher
+from ..model.site import SiteLauncher
 from ..model.validation import Finding, ForeignProof
 from ..render.build import render_foreign_smoke
 from ..runtimes import BUNDLED, RUNTIMES
@@ -87,15 +87,15 @@ class _Subject:
     """An environment with the MPI that its modules load, and what starts its ranks."""
 
     environment: Environment
-    stack: Stack
+    stack: InstalledStack
     mpi: Mpi | None
     outside: bool
-    launcher: Launcher | None
+    launcher: SiteLauncher | None
 
 
 def prove_ranks(
     environment: Environment,
-    stack: Stack,
+    stack: InstalledStack,
     site: ChosenSite | None,
     options: ProvingOptions,
     context: Context,
@@ -142,7 +142,7 @@ def _with_gpus(
     NCCL refuses two ranks on one GPU; a login node has none, and its ranks prove nothing about it.
     """
     by_nccl = [each for each in starts if each[0].transport == "nccl"]
-    here = gpus_here(Host(environment.environ)) if by_nccl else 0
+    here = gpus_here(LocalMachine(environment.environ)) if by_nccl else 0
     lacking = [each for each in by_nccl if each[1].most_per_node() > here]
     words = [f"{proof.api} over nccl" for proof, _ in lacking]
     return [each for each in starts if each not in lacking], (
@@ -150,7 +150,7 @@ def _with_gpus(
     )
 
 
-def _subject(environment: Environment, stack: Stack, site: ChosenSite | None) -> _Subject:
+def _subject(environment: Environment, stack: InstalledStack, site: ChosenSite | None) -> _Subject:
     found = [one for those in loaded_mpis(environment).values() for one in those]
     mpi, outside, launcher = None, False, None
     for each in found[:1]:

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from ..inspect.build_traces import build_traces
 from ..inspect.facts import Environment, arch_of
 from ..inspect.observation import seen
-from ..inspect.stack import Stack
+from ..inspect.stack import InstalledStack
 from ..knowledge.channels import CHANNEL_ORIGINS
 from ..knowledge.conda_order import conda_matches
 from ..knowledge.ranges import matches
@@ -39,7 +39,7 @@ class Comparison:
 
     recipe: Recipe
     environment: Environment
-    stack: Stack
+    stack: InstalledStack
     components: Mapping[str, Component]
     backend: str | None
     runtimes: Runtimes

@@ -13,7 +13,7 @@ from ..knowledge.artifacts import CondaArchive
 from ..knowledge.channels import Channel, VirtualPackage
 from ..knowledge.rows import Knowledge
 from ..locking.target import OLDEST_GLIBC
-from ..machine.host import Host, cache_folder
+from ..machine.host import LocalMachine, cache_folder
 from ..model.plan import Plan
 from ..model.site import glibc_of
 from .context import Context
@@ -104,5 +104,5 @@ def close_engine(context: Context) -> None:
 
 
 def _folder(context: Context) -> Path:
-    folder = cache_folder(Host(context.environ)) or context.cwd / ".envbuild-cache"
+    folder = cache_folder(LocalMachine(context.environ)) or context.cwd / ".envbuild-cache"
     return folder / "conda"

@@ -13,7 +13,7 @@ from .. import data
 from ..build import emulation as emulated
 from ..build import sources
 from ..build.emulation import (
-    Entry,
+    EmulatedRun,
     SystemRequest,
     can_be_found,
     check_emulator,
@@ -21,7 +21,7 @@ from ..build.emulation import (
     systems_folder,
 )
 from ..errors import UsageError
-from ..machine.host import Host
+from ..machine.host import LocalMachine
 from ..model.backend import Script
 from ..model.evidence import Evidence
 from ..model.plan import Lock, Plan, Step
@@ -60,7 +60,7 @@ def check_runs_here(plan_inputs: PlanInputs, context: Context) -> None:
 
 def check_arch_runs(arch: str, context: Context) -> None:
     """Raise MissingToolError where programs of an architecture do not run, for who makes images."""
-    check_emulator(arch, Host(context.environ), _without_emulator(arch))
+    check_emulator(arch, LocalMachine(context.environ), _without_emulator(arch))
 
 
 def system_of(plan_inputs: PlanInputs, context: Context) -> Path:
@@ -73,10 +73,12 @@ def system_of(plan_inputs: PlanInputs, context: Context) -> Path:
 
 def install_emulated(lock: Lock, bundle: Path, home: Home, system: Path, context: Context) -> Path:
     """Run a bundle's installer in a system; return its log. Raises BuildError or SmokeError."""
-    log = systems_folder(Host(context.environ)) / f"{home.name}-{lock.id()}.log"
+    log = systems_folder(LocalMachine(context.environ)) / f"{home.name}-{lock.id()}.log"
     accepts = lock.plan.licence_variables
     with _step(f"build and test for {lock.plan.arch}, emulated", context) as listener:
-        emulated.install(Entry(bundle, home.root, system, context.environ, log, listener, accepts))
+        emulated.install(
+            EmulatedRun(bundle, home.root, system, context.environ, log, listener, accepts)
+        )
     return log
 
 
@@ -142,7 +144,7 @@ def prove_emulated(
             (given / name).write_text(text, encoding="utf-8")
         sources.copy(data.TARGET_TOOLS, given / data.TARGET_TOOLS.name)
         with _step(f"smoke test for {plan.arch}, emulated", context) as listener:
-            entry = Entry(given, home.root, system, context.environ, log, listener)
+            entry = EmulatedRun(given, home.root, system, context.environ, log, listener)
             emulated.prove_again(entry, home.name, version.number)
         proved = read_json(given / "proved.json", LARGE_BYTES)
     return tuple(Evidence.model_validate(each) for each in proved)
@@ -167,7 +169,9 @@ def _check_not_shared(shared: bool, what: str, hint: str) -> None:
 
 
 def _to_build(plan_inputs: PlanInputs, context: Context) -> SystemRequest:
-    return SystemRequest(plan_inputs.arch, plan_inputs.site, Host(context.environ), context.cwd)
+    return SystemRequest(
+        plan_inputs.arch, plan_inputs.site, LocalMachine(context.environ), context.cwd
+    )
 
 
 def _to_begin(plan_inputs: PlanInputs, context: Context) -> SystemRequest:
@@ -182,7 +186,7 @@ def _to_prove(
     plan: Plan, site: Site, home: Home, version: Version, context: Context
 ) -> SystemRequest:
     instead = _on_its_own(home, version)
-    return SystemRequest(plan.arch, site, Host(context.environ), context.cwd, instead)
+    return SystemRequest(plan.arch, site, LocalMachine(context.environ), context.cwd, instead)
 
 
 def _on_its_own(home: Home, version: Version) -> str:

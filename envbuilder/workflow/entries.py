@@ -7,7 +7,7 @@ from ..build import backends
 from ..knowledge.entries import NO_SCHEDULER, Entries
 from ..launching.launchers import LAUNCHERS, programs
 from ..launching.schedulers import SCHEDULERS
-from ..model.site import Launcher
+from ..model.site import SiteLauncher
 
 
 def entries() -> Entries:
@@ -21,17 +21,17 @@ def entries() -> Entries:
     )
 
 
-def runtime_launcher(runtime: str | None) -> Launcher | None:
+def runtime_launcher(runtime: str | None) -> SiteLauncher | None:
     """Return the one launcher of the programs of a framework's part; None: any will do."""
     entry = runtimes.RUNTIMES.get(runtime or "")
     return _launcher(entry.TRAITS.launcher) if entry else None
 
 
-def api_launcher(api: str) -> Launcher | None:
+def api_launcher(api: str) -> SiteLauncher | None:
     """Return the launcher that the programs of an API bring along; None: they bring none."""
     every = (each.TRAITS for each in runtimes.RUNTIMES.values())
     return _launcher(next((each.launcher for each in every if api in each.apis), None))
 
 
-def _launcher(kind: str | None) -> Launcher | None:
-    return Launcher(kind=kind, command=LAUNCHERS[kind].COMMAND) if kind else None
+def _launcher(kind: str | None) -> SiteLauncher | None:
+    return SiteLauncher(kind=kind, command=LAUNCHERS[kind].COMMAND) if kind else None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..errors import BuildError, UsageError
 from ..images import OciConfig, arch_of, check_layer, find_builder, pack_layout
-from ..machine.host import Host
+from ..machine.host import LocalMachine
 from ..model.base_image import BaseImage, Bind
 from ..model.evidence import Evidence, newest_passed, telling
 from ..model.outcome import ImageResult
@@ -110,7 +110,7 @@ def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageR
     """
     lock, scratch = request.lock, bundle.parent
     gpus = facts_of(lock.plan, request.plan_inputs).gpus
-    found = find_builder(Host(context.environ))
+    found = find_builder(LocalMachine(context.environ))
     handed = lock.plan.licence_variables
     builder = replace(found, binds=request.binds, gpus=gpus, handed=handed)
     base = request.base.folder if request.base else system_of(request.plan_inputs, context)

@@ -20,7 +20,7 @@ from ..images import (
 )
 from ..knowledge.entries import check_choice
 from ..knowledge.terms import Arch
-from ..machine.host import Host
+from ..machine.host import LocalMachine
 from ..model.base_image import BaseImage
 from ..model.site import Site
 from ..render.image import bases
@@ -74,7 +74,9 @@ def named_base(
     if isinstance(found, BuildFile):
         check_arch_runs(arch, context)
     site = _registries_of(choice.site, context) if fetched else None
-    request = BaseRequest(found, arch, Host(context.environ), site.registries if site else {})
+    request = BaseRequest(
+        found, arch, LocalMachine(context.environ), site.registries if site else {}
+    )
     folder, source = obtain_base(request, context.reporter.say)
     return replace(read_base(folder, *known), source=source)
 
@@ -95,7 +97,7 @@ def check_image(base: BaseImage | None, plan_inputs: PlanInputs, context: Contex
             "add --base FOLDER, a folder with a Debian or Ubuntu, such as mmdebstrap makes",
             "or write debian: {suite: bookworm, packages: [python3-venv, ...]} in the site file",
         )
-    host = Host(context.environ)
+    host = LocalMachine(context.environ)
     find_builder(host)
     if base:
         check_rights(base.folder, host)

@@ -20,7 +20,7 @@ from ..images import (
     unpack_layout_records,
     unpack_records,
 )
-from ..machine.host import Host
+from ..machine.host import LocalMachine
 from ..model.outcome import ImageFacts
 from ..render.container import FOLDER, binds_of
 from ..root.environments import names
@@ -100,7 +100,9 @@ def _unpacked(
     with open_unchanged(path) as stream:
         check_signed(path, stream, signed, context)
         try:
-            header, labels = unpack_records(path, stream, FOLDER, folder, Host(context.environ))
+            header, labels = unpack_records(
+                path, stream, FOLDER, folder, LocalMachine(context.environ)
+            )
         except ValueError as error:
             hint = "envbuild image builds an image; a sandbox is a folder"
             raise UsageError("image.not-an-image", str(error), hint) from error

@@ -14,7 +14,7 @@ from ..images import check_contract, fitting
 from ..images.host_mpi import FOLDER as HOST_LIBRARIES
 from ..launching.launchers import LAUNCHERS, own_launcher
 from ..launching.launchers.srun import PMI
-from ..machine.host import Host
+from ..machine.host import LocalMachine
 from ..machine.modules.names import stem, stems, version_part
 from ..machine.system import mpi_on_path
 from ..model.base_image import Bind
@@ -24,7 +24,7 @@ from ..model.launch import Mpi
 from ..model.outcome import Info
 from ..model.plan import Lock, Plan
 from ..model.proofs import mpi_of
-from ..model.site import Launcher, Snapshot
+from ..model.site import SiteLauncher, Snapshot
 from ..record import read_all
 from ..render.container import FOLDER, variables
 from ..render.image import bases
@@ -57,7 +57,7 @@ class HostedImage(NamedTuple):
     lock: Lock
     chosen: ChosenSite
     rows: tuple[ContractRow, ...]
-    launcher: Launcher | None
+    launcher: SiteLauncher | None
     binds: tuple[Bind, ...] = ()
     mpi: tuple[Bind, ...] = ()
     mpi_files: tuple[PurePosixPath, ...] = ()
@@ -176,7 +176,7 @@ def host_offer(chosen: ChosenSite, context: Context) -> HostOffer:
     holds = snapshot_of(chosen, context, kinds)[0]
     if site.snapshot is None or chosen.path is None:
         # It is this machine: what counts is what the shell runs, a virtualenv's too.
-        found = mpi_on_path(Host(context.environ), kinds)
+        found = mpi_on_path(LocalMachine(context.environ), kinds)
         holds = holds.model_copy(update={"system": (found,) if found else ()})
     return HostOffer(
         name=site.name,

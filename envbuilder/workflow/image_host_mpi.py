@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from ..errors import DriftError, UsageError
 from ..images import read_header, unpack_system
 from ..images.host_mpi import HostMpiFiles, HostSearch, ImageMpi, replace_mpi, wanted_files
-from ..machine.host import Host
+from ..machine.host import LocalMachine
 from ..model.base_image import BIND_UNFIT
 from ..model.evidence import newest_passed
 from ..record import read_all
@@ -51,13 +51,13 @@ def host_mpi_files(found: OpenedRoot, image: Path, context: Context) -> HostMpiF
             f"the evidence of {image} names an unsafe library path: {bad[0]}",
             "the file was not read",
         )
-    known, host = bases().host_libraries, _search(Host(context.environ))
+    known, host = bases().host_libraries, _search(LocalMachine(context.environ))
     with tempfile.TemporaryDirectory(prefix="envbuild-") as scratch:
         root = image
         if image.is_file():
             root = Path(scratch, "system")
             only = wanted_files(files, known)
-            unpack_system(image, read_header(image), root, Host(context.environ), only)
+            unpack_system(image, read_header(image), root, LocalMachine(context.environ), only)
         try:
             answer = replace_mpi(ImageMpi(root.resolve(), library, users), host, known)
         except (ElfError, OSError) as error:
@@ -93,7 +93,7 @@ def _users(found: OpenedRoot) -> tuple[PurePosixPath, ...]:
     )
 
 
-def _search(host: Host) -> HostSearch:
+def _search(host: LocalMachine) -> HostSearch:
     """Return where the MPI lies whose launcher a shell runs. Raises UsageError without one."""
     launcher = next(filter(None, map(host.which, _LAUNCHERS)), None)
     if launcher is None:
@@ -111,7 +111,7 @@ def _search(host: Host) -> HostSearch:
     return HostSearch(tuple(dict.fromkeys(files)), own, host.environ)
 
 
-def _folders(info: Path, host: Host) -> Iterator[Path]:
+def _folders(info: Path, host: LocalMachine) -> Iterator[Path]:
     """Yield where an Open MPI has its plug-ins and texts, as the ompi_info of it says."""
     words = ("--parsable", "--path", "pkglibdir", "--path", "pkgdatadir")
     for line in host.ask(str(info), *words).stdout.splitlines() if info.is_file() else ():

@@ -33,7 +33,7 @@ class ImageInputs(NamedTuple):
         return self.base is not None or self.plan_inputs.site.debian is not None
 
 
-class _Stated(NamedTuple):
+class _ImageOptions(NamedTuple):
     """What an image begins with and binds. *folder*: what a path of the base is relative to."""
 
     base: str | None
@@ -66,10 +66,10 @@ def image_inputs(
     return ImageInputs(plan_inputs, found, bound)
 
 
-def _stated(asked: ImageOptions, choice: PlanOptions, context: Context) -> _Stated:
+def _stated(asked: ImageOptions, choice: PlanOptions, context: Context) -> _ImageOptions:
     document = find("recipe", choice.recipe, context.folders)
     recipe = load_recipe(document, context.knowledge, entries())
-    own, given = recipe.value.image, _Stated(asked.base, context.cwd, asked.binds)
+    own, given = recipe.value.image, _ImageOptions(asked.base, context.cwd, asked.binds)
     modules = own.stack == "modules" and not asked.binds
     if asked.base and not modules:
         return given

@@ -34,7 +34,7 @@ from ..model.launch import (
 from ..model.plan import Pin, Plan, Proof
 from ..model.profiles import program
 from ..model.proofs import mpi_of, proofs_of
-from ..model.site import Launcher, Snapshot
+from ..model.site import SiteLauncher, Snapshot
 from ..runtimes import RUNTIMES
 from .context import Context
 from .entries import runtime_launcher
@@ -172,7 +172,7 @@ def _has_ucx(mpi: Pin | None, chosen: ChosenSite, snapshot: Callable[[str], Snap
     return any(facts.get("ucx") is True for facts in (*modules, *system))
 
 
-def programs_launcher(plan: Plan, scheduler: str | None) -> Launcher:
+def programs_launcher(plan: Plan, scheduler: str | None) -> SiteLauncher:
     """Return what starts the plan's programs in a job of *scheduler*; None: outside of one.
 
     It is the one that the recipe's runtime needs, else the plan's; where that is of another
@@ -188,7 +188,7 @@ def missing_launcher(plan: Plan) -> str | None:
     return None if only else kind
 
 
-def _of_runtime(plan: Plan) -> tuple[Launcher | None, str | None]:
+def _of_runtime(plan: Plan) -> tuple[SiteLauncher | None, str | None]:
     """Return the launcher of the recipe's runtime, if this release has it; and its kind."""
     only = runtime_launcher(plan.runtime.beside)
     if only and RUNTIMES[plan.runtime.beside or ""].TRAITS.apis:
@@ -198,7 +198,7 @@ def _of_runtime(plan: Plan) -> tuple[Launcher | None, str | None]:
     return only, only.kind if only else None
 
 
-def _of_scheduler(plan: Plan, launcher: Launcher, scheduler: str | None) -> Launcher:
+def _of_scheduler(plan: Plan, launcher: SiteLauncher, scheduler: str | None) -> SiteLauncher:
     home = LAUNCHERS[launcher.kind].TRAITS.scheduler
     if scheduler is None or home in (None, scheduler):
         return launcher
@@ -214,7 +214,7 @@ def _of_scheduler(plan: Plan, launcher: Launcher, scheduler: str | None) -> Laun
     return own
 
 
-def environment_program(plan: Plan, launcher: Launcher) -> EnvironmentProgram | None:
+def environment_program(plan: Plan, launcher: SiteLauncher) -> EnvironmentProgram | None:
     """Return the launcher's program if the environment brings it; None: site or system has it."""
     entry = LAUNCHERS[launcher.kind]
     command = launcher.command or entry.COMMAND
@@ -234,7 +234,12 @@ def environment_program(plan: Plan, launcher: Launcher) -> EnvironmentProgram | 
 
 
 def base_request(
-    facts: LaunchFacts, launcher: Launcher, ranks: int, scheduler: str | None, *, gloo: bool = False
+    facts: LaunchFacts,
+    launcher: SiteLauncher,
+    ranks: int,
+    scheduler: str | None,
+    *,
+    gloo: bool = False,
 ) -> LaunchRequest:
     """Return what every request of the environment has in common; the program is still to come."""
     traits = LAUNCHERS[launcher.kind].TRAITS
@@ -268,7 +273,7 @@ def smoke_request(
     return _placed(request, where)
 
 
-def _by_gloo(proof: Proof, launcher: Launcher) -> bool:
+def _by_gloo(proof: Proof, launcher: SiteLauncher) -> bool:
     return proof.transport == "gloo" and not LAUNCHERS[launcher.kind].TRAITS.mpi_only
 
 
@@ -383,7 +388,7 @@ def plan_in_image(plan: Plan) -> Plan:
     """Return the plan with the launchers that an image has: of its own MPI, not of a site."""
     own = next(filter(None, (own_launcher(pin.component) for pin in plan.pins)), None)
 
-    def inside(launcher: Launcher) -> Launcher:
+    def inside(launcher: SiteLauncher) -> SiteLauncher:
         return own or launcher if LAUNCHERS[launcher.kind].TRAITS.outside_image else launcher
 
     proofs = (each.model_copy(update={"launcher": inside(each.launcher)}) for each in plan.proofs)

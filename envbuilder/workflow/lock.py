@@ -28,7 +28,7 @@ from ..locking.virtualenv import Run
 from ..machine.host import glibc_version
 from ..model.decisions import plan_decisions
 from ..model.outcome import LockCheck
-from ..model.places import Places
+from ..model.places import BuildFolders
 from ..model.plan import Lock, Modules, Plan
 from ..model.resolution import decided
 from ..model.site import glibc_of
@@ -231,7 +231,7 @@ def lock_environment(
     def shell(plan: Plan, folder: Path) -> Run:
         """Return what starts a command as the build's steps do, its virtualenv being venv/."""
         folder.mkdir()
-        places = Places(prefix=scratch / "venv", build=folder)
+        places = BuildFolders(prefix=scratch / "venv", build=folder)
         for name, text in render_shell(UnlockedPlan(plan), places, parts).items():
             (folder / name).write_text(text, encoding="utf-8")
         start = ["bash", str(folder / "shell.sh")]

@@ -24,7 +24,7 @@ from .site_contents import site_search
 
 
 @dataclass(frozen=True)
-class Row:
+class MatrixRow:
     """One row of the matrix.
 
     ``word``: what the user calls the recipe. ``loaded``: what its plan is made of; None where it
@@ -56,7 +56,7 @@ class Matrix:
     """A site's rows. ``base``: the folder that its roots are below."""
 
     site: Site
-    rows: tuple[Row, ...]
+    rows: tuple[MatrixRow, ...]
     base: Path
     options: MatrixOptions
 
@@ -111,7 +111,7 @@ def _documented(site: Site, context: Context) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _rows(word: str, site: Site, options: MatrixOptions, context: Context) -> Iterator[Row]:
+def _rows(word: str, site: Site, options: MatrixOptions, context: Context) -> Iterator[MatrixRow]:
     """Yield a recipe's rows: the architectures that it shares with the site."""
     try:
         recipe = load_recipe(
@@ -120,7 +120,7 @@ def _rows(word: str, site: Site, options: MatrixOptions, context: Context) -> It
     except EnvbuildError as error:
         context.reporter.warn(f"cannot read {word}: {error}")
         for arch in options.arch or site.arch:
-            yield Row(word, Path(word).stem, arch)
+            yield MatrixRow(word, Path(word).stem, arch)
         return
     wanted = options.arch or site.arch
     for arch in (each for each in recipe.arch if each in wanted):
@@ -129,13 +129,13 @@ def _rows(word: str, site: Site, options: MatrixOptions, context: Context) -> It
         except EnvbuildError as error:
             context.reporter.warn(f"cannot plan {word} for {arch}: {error}")
             if options.matrix:
-                yield Row(word, recipe.name, arch)
+                yield MatrixRow(word, recipe.name, arch)
 
 
-def _planned(word: str, arch: str, options: MatrixOptions, context: Context) -> Row:
+def _planned(word: str, arch: str, options: MatrixOptions, context: Context) -> MatrixRow:
     choice = PlanOptions(word, options.site, arch, options.partition)
     loaded = load(choice, replace(context, reporter=_Silent(context.reporter)))
-    return Row(word, loaded.planned.recipe, arch, loaded)
+    return MatrixRow(word, loaded.planned.recipe, arch, loaded)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from ..model.site import Site
 from ..record import read_all
 from ..render.forms import Form
 from ..render.job import PYTHON
-from ..render.subject import Renderable, Subject, UnlockedPlan
+from ..render.subject import Renderable, RenderInput, UnlockedPlan
 from ..root.environment_lock import find_published as find_version_of
 from ..root.environments import places_of
 from ..target_tools.root.layout import Home
@@ -36,7 +36,7 @@ class RenderSource:
     must know first, None of a published environment.
     """
 
-    subject: Subject
+    subject: RenderInput
     site: Site
     environment: str | None = None
     statement: str | None = None
@@ -164,7 +164,7 @@ def _about(
     options: RenderOptions,
     plan_inputs: PlanInputs,
     context: Context,
-) -> Subject:
+) -> RenderInput:
     home = home_of(source.plan, options, plan_inputs, context)
     facts = facts_of(source.plan, plan_inputs)
     known, chosen = plan_inputs.knowledge.value, plan_inputs.chosen

@@ -10,7 +10,7 @@ from .. import process
 from ..locking.index import Index
 from ..locking.secret_links import obtain
 from ..locking.settings import configured
-from ..machine.host import Host, cache_folder
+from ..machine.host import LocalMachine, cache_folder
 from ..model.plan import Lock, Plan
 from ..target_tools.fetch import is_whole
 from .context import Context
@@ -27,7 +27,7 @@ def _index_of(plan: Plan, context: Context) -> Index:
 
 def _file_cache(context: Context) -> Path | None:
     """Return the folder for files that can be had in no other way twice, by their hashes."""
-    caches = cache_folder(Host(context.environ))
+    caches = cache_folder(LocalMachine(context.environ))
     return caches and caches / "files"
 
 

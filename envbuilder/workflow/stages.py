@@ -23,7 +23,7 @@ from ..model.base_image import BaseImage, Bind
 from ..model.evidence import TIERS, Evidence, newest_passed, telling
 from ..model.launch import StartCommand
 from ..model.outcome import CreateResult, ImageResult
-from ..model.places import Dialect, Places
+from ..model.places import BuildFolders, Dialect
 from ..model.plan import Lock, Plan
 from ..model.proofs import proofs_of
 from ..record import read_all
@@ -117,7 +117,7 @@ class CreateStages:
         return facts_of(lock.plan, self.plan_inputs)
 
     def _build_texts(
-        self, lock: Lock, places: Places, start: StartCommand | None = None
+        self, lock: Lock, places: BuildFolders, start: StartCommand | None = None
     ) -> dict[str, str]:
         inputs = self.plan_inputs
         return build_texts(lock, places, inputs.prefix_of(lock.plan), inputs.folders, start)
@@ -306,7 +306,7 @@ class CreateStages:
             proofs=proofs,
         )
 
-    def scripts(self, lock: Lock, places: Places) -> dict[str, str]:
+    def scripts(self, lock: Lock, places: BuildFolders) -> dict[str, str]:
         texts = {**self._build_texts(lock, places), **attestations(lock)}
         prefix, facts = self.plan_inputs.prefix_of(lock.plan), self._facts(lock)
         for number, proof in enumerate(proofs_of(lock.plan), start=1):
@@ -314,7 +314,7 @@ class CreateStages:
             texts[f"smoke-{number}.sh"] = smoke["smoke.sh"]
         return texts
 
-    def job(self, lock: Lock, places: Places, tree: Path) -> JobFile | None:
+    def job(self, lock: Lock, places: BuildFolders, tree: Path) -> JobFile | None:
         scheduler = self.plan_inputs.site.scheduler
         if scheduler not in SCHEDULERS:
             return None
@@ -328,7 +328,7 @@ class CreateStages:
             return None
         return JobFile(form.file_of(lock.plan), text, SCHEDULERS[scheduler].SUBMIT_LINE)
 
-    def modulefile(self, lock: Lock, places: Places) -> tuple[Dialect, str]:
+    def modulefile(self, lock: Lock, places: BuildFolders) -> tuple[Dialect, str]:
         dialect = dialect_of(self.plan_inputs)
         shown = example(self._facts(lock))
         return dialect, unfilled(lock, places, dialect, shown)

@@ -15,13 +15,13 @@ from ..launching.schedulers import SCHEDULERS
 from ..model.backend import PrefixParts
 from ..model.job import Job
 from ..model.launch import EnvironmentProgram, JobHosts, StartCommand, Words
-from ..model.places import Dialect, Places
+from ..model.places import BuildFolders, Dialect
 from ..model.plan import Lock
 from ..model.profiles import program
 from ..render.build import render_build
 from ..render.forms import FORMS, Form, job_form
 from ..render.job import ENDPOINT, HOSTS, program_words
-from ..render.subject import JobParts, Renderable, Subject
+from ..render.subject import JobParts, Renderable, RenderInput
 from ..runtimes import RUNTIMES
 from ..target_tools.root.attestations import PREDICATE, SBOM
 from .launch_requests import (
@@ -54,7 +54,7 @@ def dialect_of(plan_inputs: PlanInputs) -> Dialect:
 
 def build_texts(
     lock: Lock,
-    places: Places,
+    places: BuildFolders,
     prefix: PrefixParts,
     folders: Sequence[Path],
     start: StartCommand | None = None,
@@ -85,13 +85,13 @@ def bill_of(lock: Lock) -> str:
 
 def subject_of(
     source: Renderable,
-    places: Places,
+    places: BuildFolders,
     tree: Path,
     facts: LaunchFacts,
     chosen: ChosenSite,
     knowledge: Knowledge,
     size: JobSize | None = None,
-) -> Subject:
+) -> RenderInput:
     """Return what a form is rendered of; *tree*: the folder for ``module use``.
 
     *facts*: of the plan of *source* at its site, *chosen*.
@@ -102,7 +102,7 @@ def subject_of(
         launcher = environment_program(facts.plan, programs_launcher(facts.plan, name))
         return job_parts(name, job, job_words(facts, job, name), launcher)
 
-    return Subject(
+    return RenderInput(
         source=source,
         places=places,
         knowledge=knowledge,

@@ -10,7 +10,7 @@ from envbuilder.build.scripts import build, prepare
 from envbuilder.errors import BuildError, UsageError
 from envbuilder.model.plan import Lock, Plan, RuntimePlan, Step
 from envbuilder.model.recipe import Smoke
-from envbuilder.model.site import Launcher
+from envbuilder.model.site import SiteLauncher
 from envbuilder.target_tools import proc
 from envbuilder.target_tools.root.publish import tidy
 
@@ -36,7 +36,7 @@ def lock() -> Lock:
         python="/usr/bin/python3",
         pins=(),
         runtime=RuntimePlan(package="runtime", version="0.1.0", source_sha256="0" * 64),
-        launcher=Launcher(command=("mpiexec",)),
+        launcher=SiteLauncher(command=("mpiexec",)),
         smoke=Smoke(),
         steps=STEPS,
     )

@@ -19,7 +19,7 @@ from envbuilder import data
 from envbuilder.build.backends import BACKENDS
 from envbuilder.build.scripts import prepare
 from envbuilder.conda.solve import solve
-from envbuilder.model.places import Places
+from envbuilder.model.places import BuildFolders
 from envbuilder.model.plan import Lock
 from tests.conda_channel import PLACEHOLDER, File, Package, change_record, write_channel
 from tests.small_disk import fill, small_disk
@@ -53,7 +53,9 @@ class Build:
         lock = Lock(plan=planned, artifacts=solve(planned, GLIBC, {}, engine(folder)))
         # conda takes a space in a path, and none in the last part of it.
         self.prefix, self.folder = folder / "a root" / "prefix", folder / "a build"
-        prepare(self.folder, build_files(lock, Places(self.prefix, self.folder)), data.RUNTIME)
+        prepare(
+            self.folder, build_files(lock, BuildFolders(self.prefix, self.folder)), data.RUNTIME
+        )
         self.home = folder
 
     def run(self, **env: str) -> subprocess.CompletedProcess[str]:

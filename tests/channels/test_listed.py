@@ -17,7 +17,7 @@ from envbuilder.conda.formats.foreign import read_foreign
 from envbuilder.conda.formats.lock import packages_of
 from envbuilder.conda.formats.match_spec import parse
 from envbuilder.conda.formats.packages import PackageList
-from envbuilder.conda.listed import Listed, ListedPackages, Target, look_up
+from envbuilder.conda.listed import ListedPackage, ListedPackages, ListTarget, look_up
 from envbuilder.conda.solve import archives, solve
 from envbuilder.documents.source import source_of
 from envbuilder.errors import DocumentError, NoSolutionError, UsageError
@@ -161,11 +161,11 @@ def test_drawn_sets_of_packages_come_back_from_every_form(channel: Path, specs: 
 
 def looked_up(packages: PackageList, channel: Path) -> ListedPackages:
     wanted = [
-        Listed(each.name, each.subdir, each.url, each.sha256, each.md5, each.place)
+        ListedPackage(each.name, each.subdir, each.url, each.sha256, each.md5, each.place)
         for each in packages.conda
     ]
     held = {"tests": unrecorded(channel.as_uri())}
-    return look_up(wanted, held, Target("x86_64", GLIBC), {}, engine(channel.parent), print)
+    return look_up(wanted, held, ListTarget("x86_64", GLIBC), {}, engine(channel.parent), print)
 
 
 def explicit_of(lock: Lock, change: Callable[[str], str]) -> str:

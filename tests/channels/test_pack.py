@@ -19,7 +19,7 @@ from envbuilder.commands.bundle import of_conda_packages
 from envbuilder.conda.pack import pack_prefix
 from envbuilder.conda.solve import solve
 from envbuilder.errors import BuildError
-from envbuilder.model.places import Places
+from envbuilder.model.places import BuildFolders
 from envbuilder.model.plan import Lock
 from envbuilder.render.requirements import conda_files
 from tests.conda_channel import PLACEHOLDER, File, Package, write_channel
@@ -36,7 +36,7 @@ def write_build(folder: Path, channel: Path) -> Path:
     planned = planned.model_copy(update={"arch": "ppc64le", "steps": steps})
     lock = Lock(plan=planned, artifacts=solve(planned, GLIBC, {}, engine(folder.parent)))
     prefix = folder.parent / "the prefix"
-    prepare(folder, build_files(lock, Places(prefix, folder)), data.RUNTIME)
+    prepare(folder, build_files(lock, BuildFolders(prefix, folder)), data.RUNTIME)
     fetched = folder / "conda-packages"
     fetched.mkdir()
     for path in channel.glob("*/*.conda"):

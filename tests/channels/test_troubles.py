@@ -23,7 +23,7 @@ from envbuilder.build.scripts import prepare
 from envbuilder.conda.engine import Engine
 from envbuilder.conda.solve import solve
 from envbuilder.errors import BuildError
-from envbuilder.model.places import Places
+from envbuilder.model.places import BuildFolders
 from envbuilder.model.plan import Lock, PlanChannel
 from envbuilder.target_tools.files import sha256_of
 from tests.conda_channel import write_channel
@@ -71,7 +71,9 @@ class Build:
         planned = planned.model_copy(update={"steps": steps, "channels": (one,)})
         lock = Lock(plan=planned, artifacts=solve(planned, GLIBC, {}, engine(folder)))
         self.prefix, self.folder = folder / "prefix", folder / "build"
-        prepare(self.folder, build_files(lock, Places(self.prefix, self.folder)), data.RUNTIME)
+        prepare(
+            self.folder, build_files(lock, BuildFolders(self.prefix, self.folder)), data.RUNTIME
+        )
 
     def fetch(self) -> subprocess.CompletedProcess[str]:
         environ = {**os.environ, "HOME": str(self.folder)}

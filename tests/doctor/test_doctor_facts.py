@@ -19,7 +19,7 @@ from envbuilder.machine.hardware import (
     memory_total,
     os_release,
 )
-from envbuilder.machine.host import Host, arch_name
+from envbuilder.machine.host import LocalMachine, arch_name
 from envbuilder.machine.item_values import Section
 from envbuilder.machine.items import make
 from envbuilder.machine.local_site import local_site
@@ -308,5 +308,5 @@ def test_the_local_site_knows_the_gpus_that_this_machine_shows(machine: Machine)
     facts = local_site(environ).facts
     assert facts.gpu == ("sm_90",)
     # /proc of the machine that tests, where it has a driver, comes first.
-    assert facts.driver == (driver_version(Host(environ)) or "580.159.04")
+    assert facts.driver == (driver_version(LocalMachine(environ)) or "580.159.04")
     assert local_site({"PATH": ""}).facts.gpu is None

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from envbuilder.doctor.modules import modules_section
-from envbuilder.machine.host import Host
+from envbuilder.machine.host import LocalMachine
 from envbuilder.machine.local_site import local_site
 from envbuilder.machine.modules.find import LMOD_HOMES, TCL_HOMES, find_modules
 
@@ -158,8 +158,8 @@ def test_a_folder_that_no_document_admits_is_not_used(tmp_path: Path) -> None:
 
 @pytest.mark.integration
 def test_this_machines_module_system_answers() -> None:
-    if find_modules(Host(os.environ)).tool is None:
+    if find_modules(LocalMachine(os.environ)).tool is None:
         pytest.skip("needs Lmod or Environment Modules")
-    item = modules_section(Host(os.environ)).items[0]
+    item = modules_section(LocalMachine(os.environ)).items[0]
     assert item.status == "ok", item.details
     assert str(item.facts["version"])[0].isdigit()

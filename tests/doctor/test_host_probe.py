@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.machine.host import Host, ask, first_line, quiet_environment, search_path, together
+from envbuilder.machine.host import (
+    LocalMachine,
+    ask,
+    first_line,
+    quiet_environment,
+    search_path,
+    together,
+)
 from envbuilder.target_tools.messages import LINE_LENGTH, one_line
 
 from .conftest import Machine
@@ -93,7 +100,7 @@ def test_without_path_the_system_folders_are_searched() -> None:
 
 
 def test_an_empty_path_finds_nothing() -> None:
-    assert Host({"PATH": ""}).which("sh") is None
+    assert LocalMachine({"PATH": ""}).which("sh") is None
 
 
 def test_only_programs_that_may_be_started_are_found(machine: Machine) -> None:
@@ -101,7 +108,7 @@ def test_only_programs_that_may_be_started_are_found(machine: Machine) -> None:
     (machine.bin / "plain").touch(0o644)
     (machine.bin / "gone").symlink_to(machine.folder / "nowhere")
     (machine.bin / "loop").symlink_to(machine.bin / "loop")
-    host = Host(machine.environ)
+    host = LocalMachine(machine.environ)
     assert [host.which(name) for name in ("folder", "plain", "gone", "loop")] == [None] * 4
     machine.tool("tool", "exit 0")
     assert host.which("tool") == str(machine.bin / "tool")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.build.emulation import Entry, install, prove_again
+from envbuilder.build.emulation import EmulatedRun, install, prove_again
 from envbuilder.errors import BuildError, DriftError, EnvbuildError, SmokeError, UsageError
 from envbuilder.model.plan import Step
 
@@ -26,7 +26,7 @@ class Lines:
     def step_ends(self, step: Step, *, done: bool) -> None: ...
 
 
-def entry(folder: Path, code: int, **environ: str) -> Entry:
+def entry(folder: Path, code: int, **environ: str) -> EmulatedRun:
     """Return what runs a script that says what it is given and ends with a code."""
     (folder / "bin").mkdir()
     tool = folder / "bin" / "unshare"
@@ -35,7 +35,7 @@ def entry(folder: Path, code: int, **environ: str) -> Entry:
     (folder / "root").mkdir()
     environ = {"PATH": f"{folder / 'bin'}:/usr/bin:/bin", **environ}
     places = (folder / "given", folder / "root", folder / "system")
-    return Entry(*places, environ, folder / "log", Lines())
+    return EmulatedRun(*places, environ, folder / "log", Lines())
 
 
 def test_it_has_an_environment_of_its_own_and_the_users_time_limit(tmp_path: Path) -> None:

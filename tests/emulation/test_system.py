@@ -13,7 +13,7 @@ from envbuilder import process
 from envbuilder.build.emulation import NAMED, SystemRequest, can_be_found, find_system
 from envbuilder.build.emulation.system import MIRROR
 from envbuilder.errors import BuildError, EnvbuildError, MissingToolError, UsageError
-from envbuilder.machine.host import Host
+from envbuilder.machine.host import LocalMachine
 from envbuilder.model.site import DebianSystem, Site
 
 ENTRY = "enabled\ninterpreter /usr/libexec/qemu-binfmt/ppc64le-binfmt-P\nflags: PF\noffset 0\n"
@@ -52,7 +52,7 @@ class Machine:
         debian = DebianSystem(suite="bookworm", packages=packages) if packages else None
         site = Site(schema=1, name="power", summary="One", arch=("ppc64le",), debian=debian)
         own = {"PATH": str(self.folder / "bin"), "HOME": str(self.folder), **environ}
-        host = Host(own, files=self.folder / "files")
+        host = LocalMachine(own, files=self.folder / "files")
         return SystemRequest("ppc64le", site, host, self.folder)
 
     def find(self, *packages: str, **environ: str) -> Path:

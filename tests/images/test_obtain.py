@@ -17,7 +17,7 @@ import pytest
 from envbuilder.errors import BuildError, EnvbuildError, MissingToolError, UsageError
 from envbuilder.images import BaseRequest, OciConfig, obtain, obtain_base, pack_layout, parse_base
 from envbuilder.images.obtain import UnpackedBase
-from envbuilder.machine.host import Host
+from envbuilder.machine.host import LocalMachine
 from tests.debian_system import system
 
 # What it is asked is kept. It has one image, at one place, and refuses at others as skopeo does.
@@ -73,7 +73,7 @@ class Stubs:
             "XDG_CACHE_HOME": str(self.folder / "cache"),
             "SECRET_TOKEN": "pass99word",
         }
-        request = BaseRequest(image, arch, Host(environ), copies or {})
+        request = BaseRequest(image, arch, LocalMachine(environ), copies or {})
         return obtain_base(request, said.append), said
 
     def refused(

@@ -9,7 +9,7 @@ import pytest
 
 from envbuilder.errors import UsageError
 from envbuilder.images import check_rights
-from envbuilder.machine.host import Host
+from envbuilder.machine.host import LocalMachine
 
 USER = 50001
 
@@ -30,7 +30,7 @@ def test_a_base_of_whose_files_a_user_can_be_the_owner(
     monkeypatch.setattr(os, "geteuid", lambda: user)
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/subuid").write_text(ranges)
-    host = Host({}, files=tmp_path)
+    host = LocalMachine({}, files=tmp_path)
     if fits:
         check_rights(tmp_path, host)
         return

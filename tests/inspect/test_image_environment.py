@@ -13,7 +13,7 @@ import zoo
 from zoo import Made
 
 from envbuilder.errors import DriftError, UsageError
-from envbuilder.images.system import Entry, check_listing, entries
+from envbuilder.images.system import ImageEntry, check_listing, entries
 from envbuilder.inspect.libraries import glibc_of
 from envbuilder.model.validation import Validation
 from envbuilder.target_tools.elf import read_library
@@ -184,9 +184,9 @@ def test_a_listing_is_read() -> None:
         "crw-rw-rw- root/root            1,   3 2020-01-01 00:00 squashfs-root/null\n"
     )
     assert list(entries(text)) == [
-        Entry("d", 37, "/"),
-        Entry("-", 12345, "/a b"),
-        Entry("c", 0, "/null"),
+        ImageEntry("d", 37, "/"),
+        ImageEntry("-", 12345, "/a b"),
+        ImageEntry("c", 0, "/null"),
     ]
 
 

@@ -72,7 +72,7 @@ def ppc64el(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from envbuilder.documents.knowledge import load_knowledge
     from envbuilder.documents.load import load_site
     from envbuilder.errors import BuildError, MissingToolError
-    from envbuilder.machine.host import Host
+    from envbuilder.machine.host import LocalMachine
     from envbuilder.workflow.entries import entries
 
     file = data.RECIPES / "sites" / "debian-ppc64le.yaml"
@@ -82,7 +82,7 @@ def ppc64el(tmp_path_factory: pytest.TempPathFactory) -> Path:
     environ = clean_environ({"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("systems")), **named})
     if os.geteuid() != 0:
         pytest.skip("the emulated system is entered as root")
-    request = SystemRequest("ppc64le", site, Host(environ), Path.cwd())
+    request = SystemRequest("ppc64le", site, LocalMachine(environ), Path.cwd())
     try:
         return find_system(request, lambda _: None)
     except (MissingToolError, BuildError) as error:

@@ -10,7 +10,7 @@ import pytest
 from integration_tools import Envbuild, seed, small_lock
 
 from envbuilder.model.decisions import earlier_sha256
-from envbuilder.model.plan import Finding, Input, Lock
+from envbuilder.model.plan import Input, Lock, PlanFinding
 from envbuilder.target_tools.root import publish, store
 
 
@@ -169,7 +169,7 @@ def test_what_became_known_since_is_told_of_what_is_published(
     lock = small_lock(built_root, "allreduce")
     root = tmp_path / "root"
     published_by_an_earlier_release(root, built_root, lock)
-    finding = Finding(
+    finding = PlanFinding(
         id="NUMPY-999",
         status="warning",
         severity="warning",

@@ -17,10 +17,10 @@ from envbuilder.errors import BuildError
 from envbuilder.locking.index import Index
 from envbuilder.locking.locker import Distributions, LockEnvironment, make_lock
 from envbuilder.locking.settings import read_settings
-from envbuilder.model.places import Places
+from envbuilder.model.places import BuildFolders
 from envbuilder.model.plan import Lock, Pin, Plan, RuntimePlan, SourceBuild, Step
 from envbuilder.model.recipe import Smoke
-from envbuilder.model.site import Launcher
+from envbuilder.model.site import SiteLauncher
 from envbuilder.render.build import render_build
 from envbuilder.runtimes import RUNTIMES
 from tests.pythons import find_python
@@ -56,7 +56,7 @@ def make_plan(python: str, version: str, *pins: Pin, **changes: object) -> Plan:
         python=python,
         pins=(pin("python", version, "system", python), *pins),
         runtime=RuntimePlan(package="runtime", version="0.1.0", source_sha256="a" * 64),
-        launcher=Launcher(kind="hydra", command=("mpiexec",)),
+        launcher=SiteLauncher(kind="hydra", command=("mpiexec",)),
         smoke=Smoke(),
         steps=tuple(Step(id=each, title=each) for each in STEPS),
     )
@@ -144,7 +144,7 @@ def test_python_3_6_gets_a_pip_that_takes_todays_wheels_and_untouched_sources(
     folder, prefix = tmp_path / "build", tmp_path / "prefix"
     folder.mkdir()
     parts = prefix_parts(plan, {})
-    for name, text in render_build(lock, Places(prefix, folder), parts, RUNTIMES).items():
+    for name, text in render_build(lock, BuildFolders(prefix, folder), parts, RUNTIMES).items():
         (folder / name).write_text(text, encoding="utf-8")
     sources.copy(data.TARGET_TOOLS, folder / data.TARGET_TOOLS.name)
     done = run(["bash", folder / "build.sh"])

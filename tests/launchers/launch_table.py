@@ -16,7 +16,7 @@ from envbuilder.model.job import Job
 from envbuilder.model.launch import Host, Hosts, LaunchRequest, Shape, TaskRequest, Words
 from envbuilder.model.plan import Pin, Plan, Proof, RuntimePlan
 from envbuilder.model.recipe import Smoke
-from envbuilder.model.site import Launcher, Site
+from envbuilder.model.site import Site, SiteLauncher
 from envbuilder.render.quoting import bash
 from envbuilder.workflow.entries import entries
 from envbuilder.workflow.hosts import HostList
@@ -83,7 +83,7 @@ def plan_of(kind: str, site: Site) -> Plan:
     component, version = MPI_OF.get(kind, USUAL_MPI)
     own = site.launcher
     command = own.command if own and own.kind == kind else LAUNCHERS[kind].COMMAND
-    launcher = Launcher(kind=kind, command=command or COMMAND_OF[kind])
+    launcher = SiteLauncher(kind=kind, command=command or COMMAND_OF[kind])
     stack = {component: version, **({"nccl": "2.8.3"} if site.facts.gpus_per_node else {})}
     pins = (
         Pin(component=name, version=number, origin="pip", locator=name, why="asked")

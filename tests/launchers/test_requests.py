@@ -14,7 +14,7 @@ from envbuilder.errors import UsageError
 from envbuilder.launching.launchers import launch_words
 from envbuilder.model.launch import Host, JobStep, Shape
 from envbuilder.model.plan import Proof
-from envbuilder.model.site import Launcher
+from envbuilder.model.site import SiteLauncher
 from envbuilder.reporter import Report
 from envbuilder.workflow.context import Context
 from envbuilder.workflow.hosts import HostList, find_smoke_hosts
@@ -109,10 +109,10 @@ def test_a_jsrun_without_a_job_is_refused_before_anything_is_built() -> None:
 
 def test_an_image_has_the_launcher_of_its_own_mpi() -> None:
     facts = facts_of("srun", SITES["taurus-ml"])
-    torchrun = Launcher(kind="torchrun", command=("torchrun",))
+    torchrun = SiteLauncher(kind="torchrun", command=("torchrun",))
     proofs = (proof(facts), proof(facts, launcher=torchrun))
     inside = plan_in_image(facts.plan.model_copy(update={"proofs": proofs}))
-    own = Launcher(kind="openmpi", command=("mpiexec",))
+    own = SiteLauncher(kind="openmpi", command=("mpiexec",))
     assert inside.launcher == own
     assert [each.launcher for each in inside.proofs] == [own, torchrun]
     start = image_start(inside, facts.components)

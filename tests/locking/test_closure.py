@@ -6,12 +6,14 @@ import pytest
 
 from envbuilder.errors import BuildError
 from envbuilder.locking import closure
-from envbuilder.locking.target import Target
+from envbuilder.locking.target import TargetPlatform
 
-PYTHON36 = Target("3.6.15", "ppc64le")
+PYTHON36 = TargetPlatform("3.6.15", "ppc64le")
 
 
-def check_closure(installs: list[dict[str, object]], roots: list[str], target: Target) -> None:
+def check_closure(
+    installs: list[dict[str, object]], roots: list[str], target: TargetPlatform
+) -> None:
     found = closure.closure_of(installs, roots, target.markers())
     closure.check_closure(installs, found, target)
 

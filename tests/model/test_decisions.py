@@ -23,7 +23,7 @@ from envbuilder.knowledge.artifacts import (
     Submodule,
 )
 from envbuilder.model.decisions import asks_the_same, spelt
-from envbuilder.model.plan import Finding, Lock, Pin, Plan, Proof, SourceBuild, Step
+from envbuilder.model.plan import Lock, Pin, Plan, PlanFinding, Proof, SourceBuild, Step
 from envbuilder.workflow.lock import LOCKS
 
 STORED = Path(__file__).parent / "stored_locks"
@@ -81,7 +81,7 @@ def complete() -> Lock:
             "tree": GitRevision(url="https://git.example/h.git", tag="v0.18.2", commit="c" * 40),
         }
     )
-    waived = Finding(
+    waived = PlanFinding(
         id="OMPI-001",
         status="waived",
         severity="error",

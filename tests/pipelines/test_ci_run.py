@@ -11,7 +11,15 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from envbuilder.ci.command import in_order
-from envbuilder.ci.values import Command, Job, JobResult, JobState, Pipeline, RunResult, shell_lines
+from envbuilder.ci.values import (
+    Command,
+    JobResult,
+    JobState,
+    Pipeline,
+    PipelineJob,
+    RunResult,
+    shell_lines,
+)
 from envbuilder.ci.view import finished
 from envbuilder.cli import app
 from envbuilder.model.site import Runner
@@ -25,10 +33,10 @@ stack: {python: ">=3.8", openmpi: "==3.1.3"}
 """
 
 
-def job(stage: str, recipe: str, *needs: Job) -> Job:
+def job(stage: str, recipe: str, *needs: PipelineJob) -> PipelineJob:
     commands = (Command((stage, recipe)),)
     ids = tuple(each.id for each in needs)
-    return Job(stage, recipe, "x86_64", commands, Runner(), needs=ids)  # type: ignore[arg-type]
+    return PipelineJob(stage, recipe, "x86_64", commands, Runner(), needs=ids)  # type: ignore[arg-type]
 
 
 A_PLAN = job("plan", "a")
@@ -39,18 +47,18 @@ B_BUILD = job("build", "b", B_PLAN)
 JOBS = (A_PLAN, A_BUILD, A_PROVE, B_PLAN, B_BUILD)
 
 
-def result(job: Job, state: JobState = "passed", **more: object) -> JobResult:
+def result(job: PipelineJob, state: JobState = "passed", **more: object) -> JobResult:
     about = {"job": job.id, "stage": job.stage, "matrix": job.matrix, "state": state, "key": "k"}
     return JobResult.model_validate({**about, **more})
 
 
 def follow(
-    failing: tuple[Job, ...] = (), earlier: Mapping[str, JobResult] | None = None
+    failing: tuple[PipelineJob, ...] = (), earlier: Mapping[str, JobResult] | None = None
 ) -> tuple[list[str], dict[str, JobState]]:
     """Return the jobs that are done, in order, and how each ended."""
     done = []
 
-    def do(job: Job) -> JobResult:
+    def do(job: PipelineJob) -> JobResult:
         done.append(job.id)
         return result(job, "failed" if job in failing else "passed", code=5 * (job in failing))
 
@@ -112,7 +120,7 @@ def test_the_exit_code_is_that_of_the_first_that_failed(code: int | None, exit_c
 
 def test_words_are_quoted_for_the_shell() -> None:
     commands = (Command(("lock", "a b.yaml")), Command(("info", "$x"), "out/a'b", ranks=True))
-    one = Job("plan", "a", "x86_64", commands, Runner(in_job=("salloc", "-p", "m l")))
+    one = PipelineJob("plan", "a", "x86_64", commands, Runner(in_job=("salloc", "-p", "m l")))
     *_, first, second = shell_lines(one, in_job=False)
     assert first == "envbuild lock 'a b.yaml' 2>&1 | tee -a envbuild-ci/a-x86_64/plan.log"
     assert second == "salloc -p 'm l' envbuild info '$x' > 'out/a'\"'\"'b'"

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from envbuilder.ci.providers import PROVIDERS
-from envbuilder.ci.values import Command, Job, Pipeline, shell_lines
+from envbuilder.ci.values import Command, Pipeline, PipelineJob, shell_lines
 from envbuilder.model.site import Runner
 
 DOCS = Path(__file__).parents[2] / "docs" / "ci.md"
 GOLDENS = Path(__file__).parent / "goldens"
 UPDATE = os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1"
 
-_LOCK = Job(
+_LOCK = PipelineJob(
     stage="lock",
     recipe="a.b",
     arch="x86_64",
@@ -24,7 +24,7 @@ _LOCK = Job(
     runner=Runner(tags=("first-tag",)),
     makes=("x y's.json",),
 )
-_PROVE = Job(
+_PROVE = PipelineJob(
     stage="prove",
     recipe="a.b",
     arch="x86_64",

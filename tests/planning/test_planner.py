@@ -15,7 +15,7 @@ from envbuilder.launching.launchers import own_launcher
 from envbuilder.model.plan import Edit, Pin, Plan, RuntimePlan
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.resolution import Resolution
-from envbuilder.model.site import Launcher, Site
+from envbuilder.model.site import Site, SiteLauncher
 from envbuilder.planning import PlanRequest, make_plan
 from envbuilder.runtimes import RUNTIMES
 from envbuilder.workflow.entries import api_launcher, entries
@@ -112,7 +112,7 @@ def test_the_launcher_belongs_to_the_mpi(mpi: str, kind: str) -> None:
 
 
 def test_the_sites_launcher_comes_first() -> None:
-    launcher = Launcher(kind="srun", command=("srun", "--mpi=pmix"))
+    launcher = SiteLauncher(kind="srun", command=("srun", "--mpi=pmix"))
     assert plan(site={"launcher": launcher}).launcher == launcher
     assert plan(site={"launcher": launcher}, mpi="spectrum-mpi").launcher == launcher
 

@@ -11,15 +11,15 @@ from envbuilder.knowledge.terms import Origin
 from envbuilder.model.plan import Pin, SourceBuild
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.runtime import ProofInputs, all_proofs, frameworks
-from envbuilder.model.site import Launcher
+from envbuilder.model.site import SiteLauncher
 from envbuilder.runtimes import RUNTIMES
 from envbuilder.workflow.entries import api_launcher, entries
 from tests.shipped import read_shipped
 
 KNOWLEDGE = read_shipped().value
 
-SRUN = Launcher(kind="srun", command=("srun",))
-HYDRA = Launcher(kind="hydra", command=("mpiexec",))
+SRUN = SiteLauncher(kind="srun", command=("srun",))
+HYDRA = SiteLauncher(kind="hydra", command=("mpiexec",))
 MPI = ("numpy", "mpi", "srun")
 
 
@@ -42,7 +42,7 @@ def told(
     *components: str,
     horovod: Origin | None = None,
     flags: dict[str, str] | None = None,
-    launcher: Launcher = SRUN,
+    launcher: SiteLauncher = SRUN,
     version: str = "2.0",
     python: str = "3.9.1",
 ) -> list[tuple[str, str, str]]:
@@ -105,7 +105,7 @@ def test_a_framework_that_only_comes_along_is_not_proved() -> None:
     ],
 )
 def test_torch_distributed_is_proved_under_any_launcher(
-    components: tuple[str, ...], launcher: Launcher, expected: tuple[str, str, str]
+    components: tuple[str, ...], launcher: SiteLauncher, expected: tuple[str, str, str]
 ) -> None:
     wanted = recipe({"pytorch": "*"}, package="torch-distributed")
     assert told(wanted, *components, launcher=launcher)[1:] == [expected]

@@ -16,7 +16,7 @@ from render_cases import (
 from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.plan import Edit, Lock, Pin, Plan
 from envbuilder.render.forms import FORMS
-from envbuilder.render.subject import Subject, UnlockedPlan
+from envbuilder.render.subject import RenderInput, UnlockedPlan
 from envbuilder.runtimes import RUNTIMES
 
 
@@ -37,7 +37,7 @@ PYTHON = pin("python", "3.10.4", "module", "Python/3.10.4-GCCcore-11.3.0")
 
 def render(form: str, plan: Plan, knowledge: Knowledge, *, lock: Lock | None = None) -> str:
     return FORMS[form].render(
-        Subject(lock or UnlockedPlan(plan), CASES[0].places, knowledge, prefix_of, RUNTIMES)
+        RenderInput(lock or UnlockedPlan(plan), CASES[0].places, knowledge, prefix_of, RUNTIMES)
     )
 
 

@@ -19,7 +19,7 @@ from render_wheels import make_wheel, make_wheels, module, write_runtime
 
 from envbuilder import data
 from envbuilder.build import sources
-from envbuilder.model.places import Places
+from envbuilder.model.places import BuildFolders
 from envbuilder.model.plan import Lock, Modules
 from envbuilder.model.site import ModuleSystem
 from tests.pythons import NAMED
@@ -78,7 +78,7 @@ def make_site(
     write_runtime(folder / "runtime")
     sources.copy(data.TARGET_TOOLS, folder / data.TARGET_TOOLS.name)
     for name, text in build_files(
-        Lock(plan=plan, artifacts=artifacts), Places(prefix, folder)
+        Lock(plan=plan, artifacts=artifacts), BuildFolders(prefix, folder)
     ).items():
         (folder / name).write_text(text, encoding="utf-8")
     return Site(folder, prefix, base / "my wheels")

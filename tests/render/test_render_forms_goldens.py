@@ -25,7 +25,7 @@ from envbuilder.commands.render import forms
 from envbuilder.errors import UsageError
 from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.job import Job
-from envbuilder.render.subject import Subject, UnlockedPlan
+from envbuilder.render.subject import RenderInput, UnlockedPlan
 from envbuilder.runtimes import RUNTIMES
 from envbuilder.workflow.texts import job_parts
 from tests.shipped import read_shipped
@@ -81,7 +81,7 @@ def forms_of(case: Case, knowledge: Knowledge, *, locked: bool) -> dict[str, str
     """Return the text of every form, or its refusal, by file name."""
     name = case.lock.plan.recipe
     job = Job(name, nodes=1, ranks_per_node=2, minutes=30)
-    subject = Subject(
+    subject = RenderInput(
         source=case.lock if locked else UnlockedPlan(case.lock.plan),
         places=case.places,
         knowledge=knowledge,

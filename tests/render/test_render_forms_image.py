@@ -11,10 +11,10 @@ from render_cases import CASES, make_plan, prefix_of, shipped_knowledge
 from envbuilder.errors import UsageError
 from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.plan import Lock, Modules, Pin, Plan, SourceBuild
-from envbuilder.model.site import Launcher
+from envbuilder.model.site import SiteLauncher
 from envbuilder.render.container import render_image
 from envbuilder.render.image import Image, bases, make_image
-from envbuilder.render.subject import Subject, UnlockedPlan
+from envbuilder.render.subject import RenderInput, UnlockedPlan
 from envbuilder.runtimes import RUNTIMES
 from envbuilder.workflow.launch_requests import plan_in_image
 
@@ -88,7 +88,7 @@ class TestImage:
             ),
             modules=MODULES.lock.plan.modules,
             steps=MODULES.lock.plan.steps,
-            launcher=Launcher(kind="srun", command=("srun",)),
+            launcher=SiteLauncher(kind="srun", command=("srun",)),
         )
         image = image_of(plan, knowledge)
         inside = image.plan
@@ -102,7 +102,7 @@ class TestImage:
             "gcc@11.2.0 <- system:/usr/bin/g++",
         ]
         started = plan_in_image(inside).launcher
-        assert started == Launcher(kind="openmpi", command=("mpiexec",))
+        assert started == SiteLauncher(kind="openmpi", command=("mpiexec",))
         assert image.run_packages == ("openmpi-bin", "python3")
         assert {"cmake", "g++", "libopenmpi-dev", "make"} <= set(image.build_packages)
 
@@ -116,7 +116,7 @@ class TestImage:
         assert str(image.plan.pins[1]) == f"numpy@{release.version} <- pip:numpy"
         text = render("def", plan, knowledge)
         assert "modules: numpy." in text
-        subject = Subject(
+        subject = RenderInput(
             Lock(plan=plan, artifacts=()), PLAIN.places, knowledge, prefix_of, RUNTIMES
         )
         with pytest.raises(UsageError, match="numpy") as caught:
@@ -167,7 +167,7 @@ class TestImage:
     def test_an_image_s_folder_runs_the_build_script_of_the_image(
         self, knowledge: Knowledge
     ) -> None:
-        files = render_image(Subject(PLAIN.lock, PLAIN.places, knowledge, prefix_of, RUNTIMES))
+        files = render_image(RenderInput(PLAIN.lock, PLAIN.places, knowledge, prefix_of, RUNTIMES))
         assert "PREFIX=/opt/envbuild/allreduce\n" in files["build/environment.sh"]
         locked = Lock.model_validate(json.loads(files["build/lock.json"]))
         assert locked.plan.python == "/usr/bin/python3"
@@ -176,7 +176,7 @@ class TestImage:
             assert locked.sha256() in files[name]
 
     def test_an_image_needs_a_lock(self, knowledge: Knowledge) -> None:
-        subject = Subject(
+        subject = RenderInput(
             UnlockedPlan(PLAIN.lock.plan), PLAIN.places, knowledge, prefix_of, RUNTIMES
         )
         with pytest.raises(UsageError) as caught:

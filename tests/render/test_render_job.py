@@ -26,7 +26,7 @@ from envbuilder.model.launch import (
     Shape,
     TransportOptions,
 )
-from envbuilder.model.places import Places
+from envbuilder.model.places import BuildFolders
 from envbuilder.model.plan import Lock
 from envbuilder.render.job import (
     ENDPOINT,
@@ -269,7 +269,7 @@ def plain_lsf(folder: Path, job: Job, words: tuple[str, ...]) -> str:
     python.parent.mkdir(parents=True)
     python.touch(0o755)
     lock = Lock(plan=make_plan(), artifacts=())
-    places = Places(folder / "prefix", folder / "build")
+    places = BuildFolders(folder / "prefix", folder / "build")
     return render_job(lock, places, TREE, job_parts("lsf", job, words), 3)
 
 

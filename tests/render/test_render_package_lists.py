@@ -18,7 +18,7 @@ from envbuilder.errors import DocumentError, UsageError
 from envbuilder.knowledge.artifacts import CondaArchive, Wheel
 from envbuilder.model.plan import Lock, Plan
 from envbuilder.render.forms import FORMS
-from envbuilder.render.subject import Renderable, Subject, UnlockedPlan
+from envbuilder.render.subject import Renderable, RenderInput, UnlockedPlan
 from envbuilder.root.environments import places_of
 from envbuilder.runtimes import RUNTIMES
 from envbuilder.target_tools.root.layout import Home
@@ -82,7 +82,7 @@ def lock() -> Lock:
 def render(form: str, source: Renderable) -> str:
     home = Home(Path("/apps"), source.plan.recipe)
     return FORMS[form].render(
-        Subject(
+        RenderInput(
             source=source,
             places=places_of(home, "0" * 12),
             knowledge=shipped_knowledge(),

@@ -12,7 +12,7 @@ from render_cases import ARTIFACTS, CASES, build_files, make_artifact, make_plan
 
 from envbuilder import data
 from envbuilder.errors import UsageError
-from envbuilder.model.places import Places
+from envbuilder.model.places import BuildFolders
 from envbuilder.model.plan import Edit, Lock, Modules, Step
 from envbuilder.render import templates
 from envbuilder.render.dialects import edit_line
@@ -135,9 +135,9 @@ def test_build_tools_are_fetched_but_not_installed_or_expected() -> None:
 @pytest.mark.parametrize("path", ["relative", "/with:colon", "/with\nnewline", "/with\x07bell"])
 def test_places_that_would_break_path_are_refused(path: str) -> None:
     with pytest.raises(UsageError):
-        Places(Path(path), Path("/build"))
+        BuildFolders(Path(path), Path("/build"))
     with pytest.raises(UsageError):
-        Places(Path("/prefix"), Path(path))
+        BuildFolders(Path("/prefix"), Path(path))
 
 
 def test_modules_without_a_way_to_reach_them_are_refused() -> None:

@@ -12,13 +12,13 @@ from envbuilder.launching.launchers import LAUNCHERS
 from envbuilder.model.plan import Proof, SourceBuild
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.runtime import FlagMeaning, ProofInputs, all_proofs, frameworks
-from envbuilder.model.site import Launcher
+from envbuilder.model.site import SiteLauncher
 from envbuilder.runtimes import RUNTIMES
 from envbuilder.workflow.entries import entries
 from tests.shipped import read_shipped
 
 KNOWN = read_shipped().value
-MPIEXEC = Launcher(kind="hydra", command=("mpiexec",))
+MPIEXEC = SiteLauncher(kind="hydra", command=("mpiexec",))
 
 
 def check_traits(name: str) -> None:
@@ -59,7 +59,7 @@ def check_flags(name: str) -> None:
     assert flags or runtime.meaning({}, None) == FlagMeaning()
 
 
-def proofs_of(name: str, launcher: Launcher | None = MPIEXEC) -> list[Proof]:
+def proofs_of(name: str, launcher: SiteLauncher | None = MPIEXEC) -> list[Proof]:
     """Return the proofs of an environment that has just this runtime."""
     traits = RUNTIMES[name].TRAITS
     bindings = RUNTIMES[name].bindings(KNOWN.components)

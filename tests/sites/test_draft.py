@@ -14,7 +14,7 @@ from envbuilder.documents.load import load_site
 from envbuilder.errors import MissingToolError, UsageError
 from envbuilder.knowledge.rows import Knowledge
 from envbuilder.machine.modules.shell import start
-from envbuilder.model.site import Launcher, Site
+from envbuilder.model.site import Site, SiteLauncher
 from envbuilder.reporter import Report
 from envbuilder.workflow.context import Context
 from envbuilder.workflow.entries import entries
@@ -72,7 +72,7 @@ def test_slurm_and_what_its_srun_offers(tmp_path: Path, known: Knowledge) -> Non
     variables = environ(PATH=f"{tmp_path}/bin:/usr/bin:/bin")
     _, site = drafted(tmp_path, known, variables)
     assert site.scheduler == "slurm"
-    assert site.launcher == Launcher(kind="srun", command=("srun", "--mpi=pmix"))
+    assert site.launcher == SiteLauncher(kind="srun", command=("srun", "--mpi=pmix"))
     assert site.facts.pmi == ("pmi2", "pmix", "pmix_v4", "pmix_v5")
 
 
@@ -81,7 +81,7 @@ def test_an_srun_without_a_protocol(tmp_path: Path, known: Knowledge) -> None:
     tool(tmp_path / "bin", "srun", "exit 1")
     variables = environ(PATH=f"{tmp_path}/bin:/usr/bin:/bin")
     _, site = drafted(tmp_path, known, variables)
-    assert site.launcher == Launcher(kind="srun", command=("srun",))
+    assert site.launcher == SiteLauncher(kind="srun", command=("srun",))
 
 
 def without_schedulers(folder: Path) -> Path:
@@ -100,7 +100,7 @@ def test_lsf_with_jsrun(tmp_path: Path, known: Knowledge) -> None:
     variables = environ(PATH=f"{tmp_path}/bin:{without_schedulers(tmp_path)}")
     _, site = drafted(tmp_path, known, variables)
     assert site.scheduler == "lsf"
-    assert site.launcher == Launcher(kind="jsrun", command=("jsrun",))
+    assert site.launcher == SiteLauncher(kind="jsrun", command=("jsrun",))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from envbuilder.documents.snapshots import load_snapshot
 from envbuilder.machine.detection import snapshot, snapshot_text
 from envbuilder.machine.modules.modulefile_effects import Effects
 from envbuilder.machine.modules.site_modules import read_modules
-from envbuilder.model.places import Places
+from envbuilder.model.places import BuildFolders
 from envbuilder.model.plan import Lock, Plan
 from envbuilder.model.site import Site, Snapshot, StatedModule
 from envbuilder.render.build import render_shell
@@ -171,7 +171,10 @@ def loaded(planned: Planned) -> tuple[dict[str, str], dict[str, str]]:
     """
     knowledge = read_shipped().value
     prefix = prefix_parts(planned.plan, knowledge.components)
-    lock, places = Lock(plan=planned.plan, artifacts=()), Places(Path("/prefix"), Path("/build"))
+    lock, places = (
+        Lock(plan=planned.plan, artifacts=()),
+        BuildFolders(Path("/prefix"), Path("/build")),
+    )
     (planned.folder / "environment.sh").write_text(
         render_shell(lock, places, prefix)["environment.sh"]
     )

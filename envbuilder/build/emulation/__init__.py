@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from .enter import Entry, install, prove_again
+from .enter import EmulatedRun, install, prove_again
 from .system import (
     NAMED,
     SystemRequest,
@@ -17,7 +17,7 @@ from .system import (
 
 __all__ = [
     "NAMED",
-    "Entry",
+    "EmulatedRun",
     "SystemRequest",
     "can_be_found",
     "check_emulator",

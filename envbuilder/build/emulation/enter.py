@@ -62,7 +62,7 @@ _ERRORS = {2: UsageError, 6: SmokeError, 8: DriftError}
 
 
 @dataclass(frozen=True)
-class Entry:
+class EmulatedRun:
     """What a script is run with.
 
     ``given``: the folder that it lies in. ``root``: of the environments, there under its own path.
@@ -79,7 +79,7 @@ class Entry:
     variables: tuple[str, ...] = ()
 
 
-def install(entry: Entry) -> None:
+def install(entry: EmulatedRun) -> None:
     """Build, prove and publish a bundle in the root.
 
     Raises BuildError, SmokeError or UsageError with what the installer says, as it ends with.
@@ -87,7 +87,7 @@ def install(entry: Entry) -> None:
     _run("install.sh", entry)
 
 
-def prove_again(entry: Entry, name: str, number: int) -> None:
+def prove_again(entry: EmulatedRun, name: str, number: int) -> None:
     """Run ``prove.sh`` of a published number to its verdict; see ``target_tools prove-again``.
 
     Raises DriftError, BuildError or UsageError as it ends with.
@@ -95,7 +95,7 @@ def prove_again(entry: Entry, name: str, number: int) -> None:
     _run("prove.sh", entry, name, str(number))
 
 
-def _run(script: str, entry: Entry, *more: str) -> None:
+def _run(script: str, entry: EmulatedRun, *more: str) -> None:
     """Run a script, to which the root is said and *more*."""
     log, environ = entry.log, entry.environ
     log.unlink(missing_ok=True)

@@ -17,7 +17,7 @@ from ... import files, process
 from ...base import canonical_json, sha256_text
 from ...errors import BuildError, MissingToolError, UsageError
 from ...machine.emulation import emulator
-from ...machine.host import Host, cache_folder, machine_arch
+from ...machine.host import LocalMachine, cache_folder, machine_arch
 from ...model.site import DEBIAN_ARCHES, DebianSystem, Site
 from ...target_tools.files import make_folder
 from ...target_tools.root import locks
@@ -47,7 +47,7 @@ class SystemRequest:
 
     arch: str
     site: Site
-    host: Host
+    host: LocalMachine
     cwd: Path
     instead: str = "without --emulate, create writes a bundle to build on such a machine"
 
@@ -117,7 +117,7 @@ def _lacking(request: SystemRequest) -> list[str]:
     return [each for each in ("mmdebstrap", "arch-test") if request.host.which(each) is None]
 
 
-def check_emulator(arch: str, host: Host, instead: str) -> None:
+def check_emulator(arch: str, host: LocalMachine, instead: str) -> None:
     """Raise MissingToolError where programs of an architecture do not run here.
 
     *instead*: what else can be done, as in ``SystemRequest``.
@@ -182,7 +182,7 @@ def kept_name(arch: str, debian: DebianSystem) -> str:
     return f"{arch}-{debian.suite}-{sha256_text(made_of)[:12]}"
 
 
-def systems_folder(host: Host) -> Path:
+def systems_folder(host: LocalMachine) -> Path:
     """Make and return the folder of systems, and of the logs of what was done in them."""
     caches = cache_folder(host)
     if caches is None:

@@ -18,7 +18,7 @@ from ...errors import UsageError
 from ...model.backend import Script
 from ...model.evidence import Tier
 from ...model.outcome import BundleResult
-from ...model.places import Places
+from ...model.places import BuildFolders
 from ...model.plan import Lock
 from ...target_tools.files import sha256_of
 from ...target_tools.root.attestations import PREDICATE, PROVENANCE, statement
@@ -90,7 +90,7 @@ def write(lock: Lock, folder: Path, stages: Stages, downloads: Path | None = Non
     *downloads*: has some of its files, which are moved.
     """
     home = PLACEHOLDER / lock.plan.recipe
-    places = Places(prefix=home / lock.id(), build=home / f"{lock.id()}.build")
+    places = BuildFolders(prefix=home / lock.id(), build=home / f"{lock.id()}.build")
     job = stages.job(lock, places, PLACEHOLDER / "modulefiles")
     texts = {**stages.scripts(lock, places), **({job.name: job.text} if job else {})}
     build = folder / "build"

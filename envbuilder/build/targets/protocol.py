@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from ...model.backend import Script
 from ...model.evidence import Evidence, Tier
 from ...model.outcome import BundleResult, CreateResult, ImageResult
-from ...model.places import Dialect, Places
+from ...model.places import BuildFolders, Dialect
 from ...model.plan import Lock
 
 
@@ -108,16 +108,16 @@ class Stages(Protocol):
     def result(self, lock: Lock, number: int) -> CreateResult:
         """Return what is known of a published number."""
 
-    def scripts(self, lock: Lock, places: Places) -> dict[str, str]:
+    def scripts(self, lock: Lock, places: BuildFolders) -> dict[str, str]:
         """Return the texts of the build folder, with a script for each smoke test: smoke-1.sh."""
 
-    def job(self, lock: Lock, places: Places, tree: Path) -> JobFile | None:
+    def job(self, lock: Lock, places: BuildFolders, tree: Path) -> JobFile | None:
         """Return the job of the site's scheduler; None where there can be none.
 
         *tree*: the folder for ``module use``.
         """
 
-    def modulefile(self, lock: Lock, places: Places) -> tuple[Dialect, str]:
+    def modulefile(self, lock: Lock, places: BuildFolders) -> tuple[Dialect, str]:
         """Return the modulefile's language and text, with marks for its number and its proof."""
 
     def proving(self, lock: Lock) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from ...model.site import Runner
-from ..values import CACHE, Job, Pipeline, When, shell_lines
+from ..values import CACHE, Pipeline, PipelineJob, When, shell_lines
 from .yaml_text import yaml_text
 
 FILE = ".github/workflows/envbuild.yml"
@@ -49,7 +49,7 @@ def _id(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)
 
 
-def _job(job: Job, pipeline: Pipeline) -> dict[str, Any]:
+def _job(job: PipelineJob, pipeline: Pipeline) -> dict[str, Any]:
     script = "".join(f"{line}\n" for line in (*pipeline.setup, *shell_lines(job, in_job=False)))
     return {
         "name": job.id,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..values import CACHE, Job, Pipeline, When, shell_lines
+from ..values import CACHE, Pipeline, PipelineJob, When, shell_lines
 from .yaml_text import yaml_text
 
 FILE = ".gitlab-ci.yml"
@@ -40,7 +40,7 @@ def render(pipeline: Pipeline) -> str:
     )
 
 
-def _job(job: Job) -> dict[str, Any]:
+def _job(job: PipelineJob) -> dict[str, Any]:
     runner = job.runner
     jacamar = runner.scheduler_parameters
     cache = {"key": f"envbuild-{job.arch}", "paths": [f"{CACHE}/"]}

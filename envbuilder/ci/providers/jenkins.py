@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...model.site import Runner
-from ..values import CACHE, Job, Pipeline, When, shell_lines
+from ..values import CACHE, Pipeline, PipelineJob, When, shell_lines
 
 FILE = "Jenkinsfile"
 
@@ -58,7 +58,7 @@ def _night(pipeline: Pipeline) -> list[str]:
     return _block("stage('nightly')", [_WHEN["nightly"], *_block("parallel", stages)])
 
 
-def _stage(job: Job, setup: Sequence[str]) -> list[str]:
+def _stage(job: PipelineJob, setup: Sequence[str]) -> list[str]:
     script = ["#!/usr/bin/env bash", "set -eo pipefail", *setup]
     script += [f'export XDG_CACHE_HOME="$WORKSPACE/{CACHE}"', *shell_lines(job, in_job=False)]
     steps = [*(f"unstash {_quoted(each)}" for each in job.takes), *_sh(script)]

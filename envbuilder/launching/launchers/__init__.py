@@ -9,8 +9,8 @@ from itertools import chain
 
 from ...errors import UsageError
 from ...model.launch import LaunchRequest, Shape, Words
-from ...model.site import Launcher as SiteLauncher
 from ...model.site import Partition, Site
+from ...model.site import SiteLauncher as SiteLauncher
 from . import (
     custom,
     ddlrun,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from ...errors import Place, UsageError
 from ...model.job import Job, JobScript
 from ...model.launch import Host, Hosts, LaunchNode, Words
-from ...model.site import Launcher
+from ...model.site import SiteLauncher
 from ...text import LONG, shown
 from ..hosts import HostEntry, host_name, join_hosts, slot_count, visible_gpus
 from .protocol import Ask, Which, no_job_step, no_job_task, no_pmi
@@ -112,9 +112,9 @@ def job_hosts(
     return tuple(replace(host, gpus=gpus, cpus=host.slots) for host in hosts)
 
 
-def draft_launcher(which: Which, _ask: Ask) -> Launcher | None:
+def draft_launcher(which: Which, _ask: Ask) -> SiteLauncher | None:
     """Return ``jsrun`` where it is."""
-    return Launcher(kind=_LAUNCHER, command=(_LAUNCHER,)) if which(_LAUNCHER) else None
+    return SiteLauncher(kind=_LAUNCHER, command=(_LAUNCHER,)) if which(_LAUNCHER) else None
 
 
 def lsf_hosts(text: str, *, launch_node: bool) -> Hosts:

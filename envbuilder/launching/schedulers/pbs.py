@@ -12,7 +12,7 @@ from dataclasses import replace
 from ...errors import Place, UsageError
 from ...model.job import Job, JobScript
 from ...model.launch import Hosts, LaunchNode, Words
-from ...model.site import Launcher
+from ...model.site import SiteLauncher
 from ...text import LONG, shown
 from ..hosts import HostEntry, host_name, join_hosts, visible_gpus
 from .protocol import Ask, Which, no_job_step, no_job_task, no_pmi
@@ -146,6 +146,6 @@ def _label(host: str) -> str:
     return host if host.replace(".", "").isdecimal() else host.partition(".")[0]
 
 
-def draft_launcher(_which: Which, _ask: Ask) -> Launcher | None:
+def draft_launcher(_which: Which, _ask: Ask) -> SiteLauncher | None:
     """Return None: ranks are started by the launcher of their MPI."""
     return None

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from ...model.job import Job, JobScript
 from ...model.launch import Hosts, JobStep, LaunchNode, TaskRequest, Words
-from ...model.site import Launcher
+from ...model.site import SiteLauncher
 
 Which = Callable[[str], str | None]
 """Returns the path of a program, or None."""
@@ -60,7 +60,7 @@ class Scheduler(Protocol):
     def job_step(self, environ: Mapping[str, str], ask: Ask) -> JobStep | None:
         """Return the step of the job that holds the CPUs of this shell; None: there is none."""
 
-    def draft_launcher(self, which: Which, ask: Ask) -> Launcher | None:
+    def draft_launcher(self, which: Which, ask: Ask) -> SiteLauncher | None:
         """Return what starts ranks here by this scheduler, for the draft of a site document."""
 
     def draft_pmi(self, ask: Ask) -> Words:

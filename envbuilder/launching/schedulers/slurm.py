@@ -11,7 +11,7 @@ from dataclasses import replace
 from ...errors import Place, UsageError
 from ...model.job import Job, JobScript
 from ...model.launch import Host, Hosts, JobStep, LaunchNode, TaskRequest, Words
-from ...model.site import Launcher
+from ...model.site import SiteLauncher
 from ...text import shown
 from ..hosts import host_name, visible_gpus
 from .protocol import Ask, Which
@@ -182,13 +182,13 @@ def job_step(environ: Mapping[str, str], ask: Ask) -> JobStep | None:
     return JobStep("--overlap" if known else None, "SLURM_OVERLAP=1")
 
 
-def draft_launcher(which: Which, ask: Ask) -> Launcher | None:
+def draft_launcher(which: Which, ask: Ask) -> SiteLauncher | None:
     """Return ``srun`` with the best protocol that it offers."""
     if which(_LAUNCHER) is None:
         return None
     offered = draft_pmi(ask)
     mpi = [f"--mpi={each}" for each in _PROTOCOLS if each in offered][:1]
-    return Launcher(kind=_LAUNCHER, command=(_LAUNCHER, *mpi))
+    return SiteLauncher(kind=_LAUNCHER, command=(_LAUNCHER, *mpi))
 
 
 def draft_pmi(ask: Ask) -> Words:

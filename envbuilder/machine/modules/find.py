@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...model.site import ModuleSystem
-from ..host import Host, is_file
+from ..host import LocalMachine, is_file
 
 # Where installations put Lmod (Debian and RHEL, TACC, OpenHPC, by hand) and Environment Modules
 # (Debian, RHEL, by hand, Cray).
@@ -57,7 +57,7 @@ _VARIABLES: Mapping[str, tuple[ModuleSystem, ...]] = {
 }
 
 
-def find_modules(host: Host) -> ModuleSystems:
+def find_modules(host: LocalMachine) -> ModuleSystems:
     """Find the module system: what this shell uses first, then what the machine has."""
     notes: list[str] = []
     for name, systems in _VARIABLES.items():
@@ -75,7 +75,7 @@ def find_modules(host: Host) -> ModuleSystems:
 
 
 def _tool(
-    host: Host, system: ModuleSystem, home: str, found_by: str, *, active: bool = False
+    host: LocalMachine, system: ModuleSystem, home: str, found_by: str, *, active: bool = False
 ) -> ModuleTool | None:
     home = os.path.normpath(home)
     candidates = [f"{home}/libexec/lmod"]

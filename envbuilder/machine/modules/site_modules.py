@@ -38,7 +38,7 @@ class SiteModules:
 
 
 @dataclass
-class _Look:
+class _SiteModules:
     """The modules of a site while they are put together. ``by_name``: by names of their own."""
 
     preload: tuple[str, ...]
@@ -58,7 +58,7 @@ def read_modules(
     modules is in the notes.
     """
     shell = start(site, environ, trees)
-    look = _Look(preload=site.preload, loaded=shell.loaded)
+    look = _SiteModules(preload=site.preload, loaded=shell.loaded)
     _sort_in(look, modulefiles(shell))
     look.effects = show(shell, tuple(look.by_name.values()))
     modules = tuple(_modules(look))
@@ -72,7 +72,7 @@ def read_modules(
     )
 
 
-def _sort_in(look: _Look, files: Sequence[Modulefile]) -> None:
+def _sort_in(look: _SiteModules, files: Sequence[Modulefile]) -> None:
     """Keep the modulefiles that can be reached, one of each name and parents.
 
     Behind different compilers there are different modules of one name.
@@ -115,7 +115,7 @@ def _reached(each: Modulefile, preload: Sequence[str], loaded: Sequence[str]) ->
     return replace(each, parents=tuple(ordered))
 
 
-def _modules(look: _Look) -> Iterator[tuple[StatedModule, Effects]]:
+def _modules(look: _SiteModules) -> Iterator[tuple[StatedModule, Effects]]:
     for own, each in list(look.by_name.items()):
         why = look.effects[each.path].broken
         if why is not None:
@@ -131,13 +131,13 @@ def _modules(look: _Look) -> Iterator[tuple[StatedModule, Effects]]:
         yield made[own], look.effects[look.by_name[own].path]
 
 
-def _leave_out(look: _Look, own: str, why: str) -> None:
+def _leave_out(look: _SiteModules, own: str, why: str) -> None:
     look.notes.append(f"module {own} is left out: {why}")
     each = look.by_name.pop(own)
     look.by_key[key(each.name)].remove(each)
 
 
-def _that_cannot_be_loaded(look: _Look) -> list[tuple[str, str]]:
+def _that_cannot_be_loaded(look: _SiteModules) -> list[tuple[str, str]]:
     lost = []
     for own, each in look.by_name.items():
         effects = look.effects[each.path]
@@ -164,7 +164,7 @@ def _with_what_they_load(made: Mapping[str, StatedModule], names: Iterable[str])
     return reached
 
 
-def _module(look: _Look, each: Modulefile) -> StatedModule:
+def _module(look: _SiteModules, each: Modulefile) -> StatedModule:
     effects = look.effects[each.path]
     loads = [target for load in effects.loads if (target := _found(look, load))]
     # What a module unloads cannot stay beside it either.
@@ -181,7 +181,7 @@ def _module(look: _Look, each: Modulefile) -> StatedModule:
     )
 
 
-def _found(look: _Look, load: Load) -> str | None:
+def _found(look: _SiteModules, load: Load) -> str | None:
     """Return the full name of the module that a load means: bare names mean their default."""
     for name in load.names:
         named = any(each.name == name for each in look.by_key.get(key(name), ()))
@@ -199,7 +199,7 @@ def _between(each: Modulefile, load: Load) -> bool:
     return low <= version and (not high or version <= high or version.startswith(high))
 
 
-def _parents(look: _Look, each: Modulefile, effects: Effects) -> list[tuple[str, ...]]:
+def _parents(look: _SiteModules, each: Modulefile, effects: Effects) -> list[tuple[str, ...]]:
     """Return what must be loaded before: what opens its tree, and what its file asks for."""
     alternatives = list(each.parents) or [()]
     for need in effects.needs:
@@ -245,7 +245,7 @@ def program(effects: Effects, name: str, *, systems: bool) -> str | None:
     return next((path for path in places if fits(SitePath, path) and runs(path)), None)
 
 
-def _trees(shell: ModuleShell, look: _Look) -> tuple[Tree, ...]:
+def _trees(shell: ModuleShell, look: _SiteModules) -> tuple[Tree, ...]:
     """Return the trees that modules were found in, those in use first, each with its hash."""
     used = {each.tree for each in look.by_name.values()}
     ordered = [*(tree for tree in shell.trees if tree in used), *sorted(used)]
@@ -253,7 +253,7 @@ def _trees(shell: ModuleShell, look: _Look) -> tuple[Tree, ...]:
     return tuple(Tree(path=tree, sha256=tree_sha256(Path(tree))) for tree in unique)
 
 
-def _note(look: _Look, what: str, names: Sequence[str]) -> None:
+def _note(look: _SiteModules, what: str, names: Sequence[str]) -> None:
     if not names:
         return
     first = ", ".join(one_line(name, 80) for name in names[:_NAMED])

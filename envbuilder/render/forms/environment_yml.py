@@ -20,7 +20,7 @@ from ...knowledge.rows import Component
 from ...model.plan import Edit, Lock, Pin, Plan, SourceBuild
 from ..quoting import Quoted, has_control, line, yaml
 from ..requirements import pip_options
-from ..subject import Subject
+from ..subject import RenderInput
 from ..templates import render as render_template
 
 CHANNELS = ("conda-forge", "nodefaults")
@@ -31,7 +31,7 @@ _NOT_IN_QUOTES = frozenset("'\"`$\\!")
 _FEATURE = 2
 
 
-def render(subject: Subject) -> str:
+def render(subject: RenderInput) -> str:
     """Return the environment file of a plan.
 
     Raises UsageError for a variable that conda cannot set without a shell running what it says.

@@ -12,10 +12,10 @@ from ...errors import UsageError
 from ...model.plan import Lock
 from ...model.profiles import recipe_arguments
 from ..quoting import line
-from ..subject import Subject
+from ..subject import RenderInput
 
 
-def render_explicit(subject: Subject) -> str:
+def render_explicit(subject: RenderInput) -> str:
     """Return conda's list; pip's packages, which it cannot have, are named above it."""
     packages, head = _told(subject)
     if packages.pip:
@@ -24,22 +24,22 @@ def render_explicit(subject: Subject) -> str:
     return head + explicit.write(replace(packages, pip=()))
 
 
-def render_conda_lock(subject: Subject) -> str:
+def render_conda_lock(subject: RenderInput) -> str:
     """Return a file that conda-lock installs."""
     return _written(subject, conda_lock.write)
 
 
-def render_pixi(subject: Subject) -> str:
+def render_pixi(subject: RenderInput) -> str:
     """Return a file that pixi and rattler install."""
     return _written(subject, pixi_lock.write)
 
 
-def _written(subject: Subject, write: Callable[[PackageList], str]) -> str:
+def _written(subject: RenderInput, write: Callable[[PackageList], str]) -> str:
     packages, head = _told(subject)
     return head + write(packages)
 
 
-def _told(subject: Subject) -> tuple[PackageList, str]:
+def _told(subject: RenderInput) -> tuple[PackageList, str]:
     """Return the packages and the comment above them. Raises UsageError where there are none."""
     lock, plan = subject.source, subject.plan
     if not plan.channels:

@@ -8,10 +8,10 @@ from ...errors import UsageError
 from ...model.plan import Lock
 from ..quoting import line
 from ..requirements import pip_options, requirement_files
-from ..subject import Subject
+from ..subject import RenderInput
 
 
-def render(subject: Subject) -> str:
+def render(subject: RenderInput) -> str:
     """Return pip's requirements: with hashes where there is a lock, else the plan's pins."""
     plan = subject.plan
     python = plan.python or f"the Python of its {subject.prefix.environment}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .runner import Start
 
-    class Places(Protocol):
+    class EvidenceFolders(Protocol):
         """Where an environment keeps what is proved of it: ``Home`` has these places."""
 
         @property
@@ -115,7 +115,7 @@ def refusal(path: Path, reason: object) -> BuildError:
 
 def prove(
     proving: "dict[str, Any]",
-    home: "Places",
+    home: "EvidenceFolders",
     identity: str,
     environ: "Mapping[str, str]",
     start: "Start" = start,
@@ -139,7 +139,7 @@ def prove(
 
 def prove_each(
     proving: "dict[str, Any]",
-    home: "Places",
+    home: "EvidenceFolders",
     identity: str,
     environ: "Mapping[str, str]",
     start: "Start",

@@ -10,7 +10,7 @@ from . import reasons
 from .findings import carried, checks, left_out, libraries, or_none, timings
 from .mpi_library import PlanMpi
 from .rank_names import name_ranks
-from .records import RankRecord, Records, label
+from .records import RankRecord, RankRecords, label
 
 
 class Expectations(NamedTuple):
@@ -62,7 +62,7 @@ class Outcome(NamedTuple):
     first_gone: "str | None" = None
 
 
-def judge(records: Records, outcome: Outcome, expected: Expectations) -> "dict[str, Any]":
+def judge(records: RankRecords, outcome: Outcome, expected: Expectations) -> "dict[str, Any]":
     """Return the result of a run, as the JSON of a SmokeResult.
 
     The most specific reason comes first.

@@ -191,7 +191,7 @@ class RankRecord:
         return begun[-1] if len(begun) > len(self.done) else None
 
 
-class Records:
+class RankRecords:
     """The processes that reported in this run, by rank; and files left out, with the reason."""
 
     def __init__(self, ranks: "tuple[RankRecord, ...]", ignored: "tuple[str, ...]") -> None:
@@ -212,7 +212,7 @@ def parse(line: bytes) -> "Event | None":
     return Event(found)
 
 
-def read_ranks(folder: "Path", nonce: str) -> Records:
+def read_ranks(folder: "Path", nonce: str) -> RankRecords:
     """Read the records of the run with this nonce from *folder*."""
     ranks, ignored = [], []
     for path in sorted(folder.glob(RECORD_FILES)):
@@ -222,7 +222,7 @@ def read_ranks(folder: "Path", nonce: str) -> Records:
         else:
             ignored.append(f"ignored {path.name}: {record}")
     ranks.sort(key=lambda r: (r.rank is None, r.rank or 0, r.start.host, r.start.pid))
-    return Records(tuple(ranks), tuple(ignored))
+    return RankRecords(tuple(ranks), tuple(ignored))
 
 
 def read_rank(path: "Path", nonce: str) -> "RankRecord | str":

@@ -12,7 +12,7 @@ from .findings import execution
 from .judge import Expectations, Outcome, judge
 from .mpi_library import PlanMpi, of_prefix, of_wrapper
 from .processes import MARK, POLL, collect_stacks, end_all, find, states
-from .records import Records, read_ranks
+from .records import RankRecords, read_ranks
 from .watch import Watch
 
 TYPE_CHECKING = False
@@ -90,7 +90,7 @@ def run_smoke(request: SmokeRequest, start: "Start" = start) -> "dict[str, Any]"
 
 def run(
     request: SmokeRequest, folder: Path, nonce: str, start: "Start"
-) -> "tuple[Records, Outcome]":
+) -> "tuple[RankRecords, Outcome]":
     """Return the records of a run and how it came to its end."""
     log = request.folder / LOG
     env = dict(request.env, ENVBUILD_RANKS=str(request.ranks), **{MARK: nonce})
@@ -124,7 +124,7 @@ def run(
     return records, outcome
 
 
-def settle(folder: Path, nonce: str, ranks: int, code: int) -> "tuple[Records, int]":
+def settle(folder: Path, nonce: str, ranks: int, code: int) -> "tuple[RankRecords, int]":
     """Return the records and the number of processes that are left some time after the end."""
     until = now() + SETTLING
     while True:

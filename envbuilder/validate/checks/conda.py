@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ...inspect.facts import OWN, CondaPackage, Distribution, Environment
+from ...inspect.facts import OWN, Environment, InstalledCondaPackage, InstalledDistribution
 from ...inspect.observation import seen
 from ...knowledge.conda_order import spec_admits
 from ...target_tools.names import normalize
@@ -20,7 +20,7 @@ def _damaged(environment: Environment) -> Iterator[Violation]:
         yield Violation(f"{where}: {why}", (seen(where, "JSON", why),))
 
 
-def depends(environment: Environment) -> Iterator[tuple[CondaPackage, str, str, str]]:
+def depends(environment: Environment) -> Iterator[tuple[InstalledCondaPackage, str, str, str]]:
     """Yield who depends, the text of it, and the name and the version in that."""
     for each in environment.conda:
         for text in each.depends:
@@ -58,7 +58,9 @@ def _other_version(environment: Environment) -> Iterator[Violation]:
             )
 
 
-def replaced(environment: Environment) -> Iterator[tuple[CondaPackage, Distribution]]:
+def replaced(
+    environment: Environment,
+) -> Iterator[tuple[InstalledCondaPackage, InstalledDistribution]]:
     """Yield the conda packages whose distribution is gone while another of its name is there."""
     for each in environment.conda:
         for file in each.files:

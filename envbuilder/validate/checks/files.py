@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from ...inspect.facts import OWN, Distribution, Environment, Installed, RecordedFile
+from ...inspect.facts import OWN, Environment, Installed, InstalledDistribution, RecordedFile
 from ...inspect.observation import seen
 from ...inspect.origins import direct_origin
 from ...machine.host import is_file
@@ -40,7 +40,7 @@ def owners(environment: Environment) -> list[Installed]:
     return [
         each
         for each in environment.installed
-        if each not in over and not (isinstance(each, Distribution) and each.problem)
+        if each not in over and not (isinstance(each, InstalledDistribution) and each.problem)
     ]
 
 
@@ -70,7 +70,7 @@ def _overwritten(environment: Environment) -> Iterator[Violation]:
 
 def _reinstallation(package: Installed) -> str:
     """Return the command that installs a package again, or the origin that pip cannot look up."""
-    if not isinstance(package, Distribution):
+    if not isinstance(package, InstalledDistribution):
         spec = shlex.quote(f"{package.name}={package.version}")
         return f"conda install --force-reinstall {spec}"
     origin = direct_origin(package)
@@ -173,7 +173,7 @@ def _twice(environment: Environment) -> Iterator[Violation]:
     for folder in environment.folders:
         if folder.kind not in OWN:
             continue
-        named: dict[str, list[Distribution]] = defaultdict(list)
+        named: dict[str, list[InstalledDistribution]] = defaultdict(list)
         for each in folder.distributions:
             named[each.key].append(each)
         for those in named.values():

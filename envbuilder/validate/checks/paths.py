@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...inspect.facts import Distribution, Environment, PackageFolder
+from ...inspect.facts import Environment, InstalledDistribution, PackageFolder
 from ...inspect.observation import seen
 from .protocol import Violation, check
 
@@ -27,7 +27,7 @@ def _hidden_by(environment: Environment, kind: str) -> Iterator[Violation]:
 
 def _others(
     environment: Environment, first: PackageFolder, key: str
-) -> Iterator[tuple[PackageFolder, Distribution]]:
+) -> Iterator[tuple[PackageFolder, InstalledDistribution]]:
     for folder in environment.folders:
         if folder is not first:
             for each in folder.distributions:

@@ -13,7 +13,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from ...inspect.facts import Distribution, Environment, arch_of
+from ...inspect.facts import Environment, InstalledDistribution, arch_of
 from ...inspect.observation import seen
 from ...target_tools.names import normalize
 from .protocol import Violation, check
@@ -28,7 +28,7 @@ _OF_EXTRA = re.compile(r";[^;]*\bextra\s*==\s*['\"]([^'\"]*)['\"]")
 class Required(NamedTuple):
     """What a distribution requires. ``version``: what is there; None: nothing is."""
 
-    owner: Distribution
+    owner: InstalledDistribution
     requirement: Requirement
     version: str | None
 
@@ -74,7 +74,7 @@ def _required(environment: Environment) -> Iterator[Required]:
 
 
 def _requirements(
-    each: Distribution, extra: str, markers: Mapping[str, str]
+    each: InstalledDistribution, extra: str, markers: Mapping[str, str]
 ) -> Iterator[Requirement]:
     """Yield what a distribution requires here: of itself, or of one of its extras."""
     for text in each.requires:
@@ -138,7 +138,7 @@ def _marker_values(environment: Environment) -> dict[str, str]:
     }
 
 
-def _metadata(environment: Environment, each: Distribution) -> str:
+def _metadata(environment: Environment, each: InstalledDistribution) -> str:
     return f"{environment.short(each.path)}/METADATA"
 
 
