@@ -49,8 +49,10 @@ def test_sentences_of_the_old_dialect_are_gone() -> None:
 
 
 def test_a_planted_sentence_is_found() -> None:
-    broken = 'hint(\n    "Nothing is wrong "\n    "with what was looked at"\n)'
-    assert _plain("nothing is wrong with what was looked at") in _plain(broken)
+    sentence = WORDS["sentences"][0]
+    begin, _, end = sentence.partition(" the ")
+    broken = f'hint(\n    "{begin.upper()} the "\n    "{end}"\n)'
+    assert _plain(sentence) in _plain(broken)
 
 
 def test_messages_and_help_texts_use_the_words_of_the_field() -> None:

@@ -22,7 +22,7 @@ from ..conda.formats.environment_yml import EnvironmentFile, pinned
 from ..conda.formats.packages import CondaEntry, PackageList
 from ..conda.formats.prefix import PrefixPackages, read_prefix
 from ..conda.formats.recipe import recipe_text
-from ..conda.listed import find
+from ..conda.package_list import find
 from ..conda.repack import Archive, CannotRepackError, kept, repack, strangers, take, write_repodata
 from ..documents.library import NAME
 from ..errors import BuildError, DocumentError, Place, Problem, UsageError

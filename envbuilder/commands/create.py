@@ -75,7 +75,7 @@ def _check_arch(target: str, arch: str) -> None:
 def _check_tier(
     required: str | None, target: str, plan_inputs: PlanInputs, context: Context
 ) -> None:
-    """Raise BuildError for a tier that nothing which the target makes can reach."""
+    """Raise BuildError if the target can never reach the required tier."""
     if required is None or _reaches(TARGETS[target], required):
         return
     machine, arch = platform.machine(), plan_inputs.arch

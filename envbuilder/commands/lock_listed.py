@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .. import files
 from ..conda.formats.packages import CondaEntry, PackageList, PipEntry
-from ..conda.listed import ListedPackage, ListedPackages, ListTarget, look_up
+from ..conda.package_list import ListedPackage, ListedPackages, ListTarget, look_up
 from ..conda.solve import archives
 from ..errors import DocumentError, Place, Problem, UsageError
 from ..knowledge.channels import CHANNEL_ORIGINS

@@ -38,7 +38,8 @@ def environment_of(
     """Return what an environment holds; None: the one that is active in this shell.
 
     *name*: a folder, or NAME[/N] of *root*. *loaded*: the modules that are loaded in this shell
-    belong to it; None is then the Python that the shell runs. Raises UsageError for what is none.
+    belong to it; None is then the Python that the shell runs. Raises UsageError if PATH is not a
+    Python environment.
     """
     if loaded and name is None:
         return read_environment(_first_python(context), context.environ, loaded=True)

@@ -48,7 +48,7 @@ def recipe_from(
     """Return the recipe of an environment that exists; write it to *output*, where nothing is yet.
 
     *name*, *loaded*: as ``environment_of`` has them; *called*: the recipe's name.
-    Raises UsageError for what is no environment, DocumentError for one that makes no recipe.
+    Raises UsageError if PATH is not an environment, DocumentError if no recipe can describe it.
     """
     output_path(output, context)
     environment = environment_of(name, root, context, loaded=loaded)

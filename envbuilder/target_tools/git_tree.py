@@ -40,7 +40,7 @@ class Revision(NamedTuple):
     commit: str
 
 
-class Submodule(NamedTuple):
+class TreeSubmodule(NamedTuple):
     """A submodule: its path in the whole tree, where it comes from, without credentials."""
 
     path: str
@@ -56,7 +56,7 @@ class TreeFacts(NamedTuple):
     """
 
     tree: str
-    modules: "tuple[Submodule, ...]"
+    modules: "tuple[TreeSubmodule, ...]"
     sha256: str
     size: int
     pointers: "tuple[str, ...]"
@@ -76,7 +76,7 @@ class _Sources(NamedTuple):
 
     tree: str
     time: int
-    modules: "list[Submodule]"
+    modules: "list[TreeSubmodule]"
     entries: "list[_Entry]"
 
 
@@ -259,7 +259,7 @@ def _modules(
     url: str,
     entries: "list[_Entry]",
     links: "dict[bytes, str]",
-) -> "Iterator[Submodule]":
+) -> "Iterator[TreeSubmodule]":
     """Yield the submodules of a tree at *place*, which came from *url*."""
     told = _told_modules(git, repository, place, entries) if links else {}
     for path, commit in sorted(links.items()):
@@ -275,7 +275,7 @@ def _modules(
                 f"{shown(url)} has a submodule {name!r} without a URL in {MODULES.decode()}",
             )
         if module.get("update") != "none":
-            yield Submodule(name, module_url(url, module["url"], name), commit)
+            yield TreeSubmodule(name, module_url(url, module["url"], name), commit)
 
 
 def _told_modules(

@@ -17,7 +17,7 @@ from envbuilder.conda.formats.foreign import read_foreign
 from envbuilder.conda.formats.lock import packages_of
 from envbuilder.conda.formats.match_spec import parse
 from envbuilder.conda.formats.packages import PackageList
-from envbuilder.conda.listed import ListedPackage, ListedPackages, ListTarget, look_up
+from envbuilder.conda.package_list import ListedPackage, ListedPackages, ListTarget, look_up
 from envbuilder.conda.solve import archives, solve
 from envbuilder.documents.source import source_of
 from envbuilder.errors import DocumentError, NoSolutionError, UsageError
