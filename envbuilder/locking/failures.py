@@ -90,7 +90,7 @@ def pip_failure(plan: Plan, pins: Sequence[Pin], answer: Finished) -> Exception:
             "pip may be trying many releases: add constraints to the stack",
         )
     if _FULL in text:
-        return BuildError("file.enospc", f"pip failed: {_last_line(answer)}", _FULL_HINT)
+        return BuildError("file.disk-full", f"pip failed: {_last_line(answer)}", _FULL_HINT)
     if _CRASHED in text:
         return _unreadable(text)
     unreachable = _UNREACHABLE.search(text)

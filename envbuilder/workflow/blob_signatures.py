@@ -74,7 +74,9 @@ def read_key(path: Path) -> PublicKey:
     hint = "cosign public-key --key KEY or openssl pkey -in KEY -pubout writes one"
     try:
         public = load_pem_public_key(_bytes(path))
-    except (OSError, ValueError, UnsupportedAlgorithm) as error:
+    except OSError as error:
+        raise UsageError("key.not-readable", f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, UnsupportedAlgorithm) as error:
         raise UsageError(
             "key.not-pem", f"{path} is not a public key in PEM: {error}", hint
         ) from error

@@ -139,7 +139,7 @@ def test_a_clone_that_fails_leaves_nothing(
 ) -> None:
     def create(*_: object) -> Any:
         assert {"ours.yaml", "ours.packages"} <= {each.name for each in tmp_path.iterdir()}
-        raise BuildError("file.enospc", "a full disk")
+        raise BuildError("file.disk-full", "a full disk")
 
     monkeypatch.setattr(clone_command, "create", create)
     (linked / "channel").rename(linked / "gone")

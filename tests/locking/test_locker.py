@@ -218,7 +218,7 @@ def test_a_full_disk_is_told_as_that(tmp_path: Path) -> None:
     )
     with pytest.raises(BuildError) as caught:
         lock_of(plan(), Pip(tmp_path, [], said), tmp_path)
-    assert caught.value.id == "file.enospc"
+    assert caught.value.id == "file.disk-full"
     assert "another --root" in caught.value.problems[0].hints[0]
 
 

@@ -289,7 +289,7 @@ def test_a_file_that_was_lost_is_named(built: Site, tmp_path: Path) -> None:
         where.write_text("import nothing_like_that\n", encoding="utf-8")
         expect_check_to_fail(copy, "error: tinyone 1.0: import tinyone fails")
         where.write_text("import os; os.kill(os.getpid(), 4)\n", encoding="utf-8")
-        expect_check_to_fail(copy, "  its process was ended by signal 4")
+        expect_check_to_fail(copy, "  the process was ended by signal 4")
     finally:
         where.write_text(text, encoding="utf-8")
 
@@ -367,7 +367,7 @@ def test_a_pin_is_installed_even_where_the_base_python_has_it(tmp_path: Path) ->
     expect_check_to_fail(
         site,
         f"error: tinyone 1.0 is not installed in {site.prefix}",
-        f"  1.0 lies in {base}",
+        f"  1.0 is in {base}",
     )
     done = site.build("fetch", "install", "runtime", "check")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -87,20 +87,19 @@ def test_a_lock_s_build_folder_needs_no_index(lock: Lock, lock_file: Path, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "problem"),
     [
-        (["--as", "enviroment.yml"], "did you mean 'environment.yml'?"),
-        (["--as", "all"], "the form all is more than one file"),
-        ([], "a plan's build folder is more than one file"),
-        (["--as", "image", "--output", "NEW"], "horovod-nccl cannot be an image"),
-        (["--as", "all", "--output", "FULL"], "is there and not an empty folder"),
+        (["--as", "enviroment.yml"], "option.unknown-value"),
+        (["--as", "all"], "output.missing"),
+        ([], "output.missing"),
+        (["--as", "image", "--output", "NEW"], "image.components-missing"),
+        (["--as", "all", "--output", "FULL"], "output.exists"),
     ],
 )
-def test_what_is_refused(words: list[str], message: str, tmp_path: Path) -> None:
+def test_what_is_refused(words: list[str], problem: str, tmp_path: Path) -> None:
     (tmp_path / "FULL").mkdir()
     (tmp_path / "FULL" / "mine").touch()
     paths = [tmp_path / word if word in ("NEW", "FULL") else word for word in words]
-    done = render(*paths)
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert message in " ".join(done.stderr.split())
+    done = render(*paths, "--json")
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, [problem])
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["FULL", "mine"]
