@@ -99,7 +99,13 @@ def parse_base(text: str, cwd: Path) -> Named | Path:
         path, _, tag = rest.partition(":")
         return ImageFile(found, _there(cwd / path, text), tag or None)
     path_named = cwd / text
-    return _of_file(path_named) if path_named.is_file() else path_named
+    try:
+        return _of_file(path_named) if path_named.is_file() else path_named
+    except PermissionError as error:
+        raise UsageError(
+            f"--base {shown(text)}: you may not read {error.filename}",
+            "ask its owner for permission, or name another base",
+        ) from error
 
 
 def _of_file(path: Path) -> ImageFile | BuildFile:

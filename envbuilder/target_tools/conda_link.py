@@ -357,7 +357,8 @@ def placed_entries(package, site):
 def commands_of(points):
     """Return the names of the entry points of a package for any Python. Raises PackageError."""
     try:
-        texts = json.loads(points.read_text(encoding="utf-8"))["noarch"]["entry_points"]
+        # conda-build writes no entry_points for a package without commands.
+        texts = json.loads(points.read_text(encoding="utf-8"))["noarch"].get("entry_points", [])
         commands = [text.partition("=")[0].strip() for text in texts]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise PackageError("{} cannot be read: {}".format(points, error)) from error

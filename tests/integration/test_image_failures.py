@@ -104,7 +104,12 @@ def test_a_user_without_subordinate_ids(debian: Path, users: Users, tmp_path: Pa
             out, err = running.communicate(timeout=SECONDS)
         return Done(running.returncode, out, err)
 
-    refused = image(debian)
+    closed = image(debian)
+    assert closed.code == 2, closed.text
+    assert str(debian) in closed.err
+    base = users.folder / "debian"
+    assert run(["cp", "-a", debian, base]).code == 0
+    refused = image(base)
     assert refused.code == 2, refused.text
     assert "/etc/subuid" in refused.err
     assert not (home / "images").exists()

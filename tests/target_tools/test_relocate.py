@@ -30,6 +30,8 @@ def script(text: bytes) -> File:
 # Two placeholders in one string, one with more behind it, and none.
 BINARY = b"\x7fELF" + P + b"/lib\0rest\0" + P + b"/a:" + P + b"/b\0end\0" + bytes(9)
 LINK = {"noarch": {"type": "python", "entry_points": ["tool = tool:main"]}}
+# As conda-build writes it for a package without commands.
+WITHOUT_COMMANDS = {"noarch": {"type": "python"}, "package_metadata_version": 1}
 
 
 def packages(subdir: str) -> list[Package]:
@@ -59,6 +61,15 @@ def packages(subdir: str) -> list[Package]:
             subdir="noarch",
             noarch="python",
             info={"link.json": json.dumps({**LINK, "package_metadata_version": 1})},
+        ),
+        Package(
+            "plain",
+            "1.0",
+            {"site-packages/plain.py": File(b"x = 1\n")},
+            ["python"],
+            subdir="noarch",
+            noarch="python",
+            info={"link.json": json.dumps(WITHOUT_COMMANDS)},
         ),
         Package(
             "sh",
