@@ -52,9 +52,9 @@ def job_hosts(
     file = environ.get("PJM_O_NODEINF")
     if not file:
         raise UsageError(
-            "hosts.not-in-job",
-            "this is a job of PJM, and PJM_O_NODEINF is not set",
-            "name the hosts: -H",
+            "job.variable-not-set",
+            "PJM_O_NODEINF is not set in this job of PJM",
+            "give hosts: -H",
         )
     slots = Counter(read(file, "PJM_O_NODEINF").split())
     return tuple(Host(name, number) for name, number in slots.items())

@@ -274,7 +274,7 @@ def test_credentials_are_refused_in_documents_without_being_repeated(
         with pytest.raises(DocumentError) as caught:
             read(folder / name, read_shipped().value, entries())
         text = "\n".join(map(str, (*caught.value.problems, caught.value)))
-        assert "credentials do not belong in a document" in text
+        assert "credentials" in text
         assert secret not in text
 
 

@@ -121,7 +121,7 @@ def test_what_an_engine_made_otherwise_is_refused(build: Build, tmp_path: Path) 
     broken.chmod(0o755)
     done = build.run(ENVBUILD_CONDA=str(broken))
     assert done.returncode == 1
-    assert "error: lib/tool.so of tool: " in done.stderr
+    assert "lib/tool.so of tool: " in done.stderr
     shutil.rmtree(build.prefix)
 
 

@@ -156,5 +156,5 @@ def test_a_job_that_says_no_hosts_is_proved_on_one_node(tmp_path: Path) -> None:
     )
     hosts = find_smoke_hosts(None, context)
     assert (hosts.hosts, hosts.scheduler, hosts.step) == (None, "slurm", None)
-    assert "this job of Slurm" in err.getvalue()
+    assert "job of Slurm" in err.getvalue()
     assert srun(2, hosts).split()[:4] == ["srun", "--mpi=pmix", "--nodes=1", "--ntasks=2"]

@@ -353,7 +353,8 @@ def test_a_yanked_release_that_was_asked_for_is_taken_and_said(tmp_path: Path) -
     said: list[str] = []
     lock_of(with_horovod(), Pip(tmp_path, []), tmp_path, shelf=Shelf(yanked), say=said.append)
     (line,) = said
-    assert line.startswith("horovod 0.28.1 is yanked (broken metadata)")
+    assert line.startswith("horovod 0.28.1 is yanked")
+    assert "broken metadata" in line
 
 
 PYTHON36 = Pin(component="python", version="3.6.15", origin="system", locator="/p", why="w")

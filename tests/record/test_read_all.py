@@ -88,7 +88,7 @@ def test_how_its_ranks_ran_is_theirs_to_say(tmp_path: Path) -> None:
         path.write_text("\n".join([changed, *rest, ""]))
     found = read_all(tmp_path)
     assert found.evidence == ()
-    assert found.damaged[0].endswith("its ranks were emulated")
+    assert found.damaged[0].endswith(" were emulated")
     # Said as it was, what is left to doubt is their speed: of emulated ranks there is none.
     record = json.loads((run / "evidence.json").read_text())
     record["execution"] = "emulated"

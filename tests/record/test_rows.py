@@ -195,7 +195,7 @@ def test_list_says_of_an_edited_lock_that_it_is_damaged(
     lock.write_text(lock.read_text().replace('"arch": "', '"arch": "x'))
     [entry] = listed().environments
     assert (before.damaged, before.site, entry.site) == ((), "local", None)
-    assert "the lock of allreduce/1" in entry.damaged[0]
+    assert "lock of allreduce/1" in entry.damaged[0]
     assert listed().environments == (entry,)
 
 

@@ -217,7 +217,7 @@ def told_lines(root: Path, identity: str, seconds: float) -> Iterator[str]:
 
 LIES: list[tuple[dict[str, Any], str]] = [
     ({"libraries": ["/usr/lib/libmpi.so.40"]}, "the ranks loaded /usr/lib/libmpi.so.40 (system)"),
-    ({"size": 3}, "speaks of 3 ranks"),
+    ({"size": 3}, "states 3 ranks"),
     ({"claims": [("allreduce", "gloo", "its own answer")]}, "the allreduce was carried by gloo"),
     ({"stop_after": ("allreduce", "int32", 4)}, "rank 1 after allreduce"),
     ({"problems": {("allreduce", "int32", 4): "3 numbers differ"}}, "rank 1: allreduce int32"),
@@ -266,7 +266,7 @@ def test_a_build_that_fails_publishes_nothing_and_is_repaired(folder: Path) -> N
     one.seal()
     done = one.install(root)
     assert done.returncode == 5, done.stderr
-    assert "error: step make ended" in done.stderr
+    assert "step make ended" in done.stderr
     assert "exit code 3" in done.stderr
     assert list((root / "modulefiles").iterdir()) == []
     script.write_text(good)
@@ -286,7 +286,7 @@ def test_a_step_that_never_ends_is_ended_and_named(folder: Path) -> None:
     one.seal()
     done = one.install(root, ENVBUILD_STEP_SECONDS="0.5")
     assert done.returncode == 5, done.stderr
-    assert "error: step check did" in done.stderr
+    assert "step check did" in done.stderr
     assert "within 0.5 s" in done.stderr
     assert "hint: ENVBUILD_STEP_SECONDS=SECONDS" in done.stderr
     [pid] = root.glob("demo/*.build/pid")
@@ -303,7 +303,7 @@ def test_a_root_of_another_architecture_is_refused(folder: Path) -> None:
     (root / ".envbuild.json").write_text(json.dumps(stamp))
     done = bundle(folder).write(*ranks(root)).install(root)
     assert done.returncode == 2, done.stderr
-    assert f"error: the root {root} is for sparc, " in done.stderr
+    assert f"{root} is for sparc, " in done.stderr
     assert [path.name for path in root.iterdir()] == [".envbuild.json"]
 
 
@@ -426,7 +426,7 @@ def test_a_bundle_json_that_can_be_none_is_refused(folder: Path) -> None:
     one.seal()
     done = one.install(folder / "root")
     assert done.returncode == 2, done.stderr
-    assert "bundle.json is damaged: id" in done.stderr
+    assert "is damaged: id" in done.stderr
     assert '"../../elsewhere"\n' in done.stderr
     assert not (folder / "root").exists()
 
@@ -475,11 +475,11 @@ def test_members_of_a_group_install_into_one_root(users: Users) -> None:
     code, said = install("bob", 0o002, IDS[1])
     assert (code, "module load demo/2" in said) == (0, True), said
     code, said = install("eve", 0o022, third)
-    assert (code, "group team; you are" in said) == (2, True), said
+    assert (code, "group team; " in said) == (2, True), said
     # What one began the other begins anew; and each makes the other's the default.
     assert install("ann", 0o077, third, "--skip-smoke")[0] == 0
     code, said = install("bob", 0o077, third)
-    assert (code, "belongs to ann: starting" in said) == (0, True), said
+    assert (code, "belongs to ann: " in said) == (0, True), said
     assert install("ann", 0o077, IDS[1])[0] == 0
     home = Home(root, "demo")
     assert default_number(home) == 2

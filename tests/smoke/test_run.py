@@ -44,8 +44,8 @@ def wrapped(what: str, nbytes: int = 4096) -> str:
 
 
 def first_part(reason: str) -> str:
-    """Return what is the same in every run: the first line, without where the other rank was."""
-    return reason.partition("\n")[0].partition(", rank 0")[0]
+    """Return what is the same in every run: without the other rank, the sums and further lines."""
+    return reason.partition("\n")[0].partition(", rank 0")[0].partition(": element")[0]
 
 
 @pytest.mark.parametrize(("ranks", "max_bytes"), [(2, MIB), (4, 65536)])
@@ -195,7 +195,7 @@ WRONG = {
     ),
     "barrier does not wait": (
         "def barrier():\n    pass\n",
-        "barrier: rank 1 passed it 0.",
+        "barrier: rank 1 left it 0.",
     ),
     "mismatch goes unnoticed": (
         "_allreduce = allreduce\n"
@@ -241,7 +241,7 @@ def test_a_rank_that_hangs(golden: Golden, smoke: Runs, case: str) -> None:
     assert result.reasons[0].endswith("; stacks follow")
     assert set(result.stacks) == {"rank 0", "rank 1"}
     for stack in result.stacks.values():
-        assert "most recent call first" in stack
+        assert "recent call first" in stack
         assert "in allreduce" in stack
     assert "numpy.py" in result.stacks["rank 1"].split("rank.py")[0]
 
@@ -251,7 +251,7 @@ def test_a_rank_that_is_stopped_has_no_stack(golden: Golden, smoke: Runs) -> Non
         result = smoke(sabotage=wrapped(smoke.hang("os.kill(os.getpid(), signal.SIGSTOP)")))
     golden(first_part(result.reasons[0]))
     golden(result.stacks["rank 1"].partition(")")[0])
-    assert "most recent call first" in result.stacks["rank 0"]
+    assert "recent call first" in result.stacks["rank 0"]
 
 
 def test_a_rank_that_hangs_in_python_before_the_others_know_it(golden: Golden, smoke: Runs) -> None:
@@ -302,7 +302,7 @@ def test_a_rank_that_dies(smoke: Runs, when: str, way: str) -> None:
     assert reason.startswith(("rank 1 died ", "stopped without an error: "))
     assert f"{place}" in reason
     if reason.startswith("rank 1 died "):
-        assert "; its record stops there" in reason
+        assert "its record stops" in reason
     assert any(how in reason for how in (*hows, "mpiexec did not notice")), reason
 
 
@@ -368,7 +368,7 @@ def test_a_libmpi_that_the_plans_wrapper_does_not_link(golden: Golden, smoke: Ru
     result = smoke(launcher=launcher, mpi_from="wrapper")
     assert result.tier == "one rank"
     (reason,) = result.reasons
-    golden(first_part(reason), other=other.resolve())
+    golden(reason.partition(";")[0], other=other.resolve())
     assert f"takes MPI from {lib}/" in reason
     assert reason.endswith(f"({wrapper} -show)")
 

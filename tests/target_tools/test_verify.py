@@ -153,12 +153,12 @@ def test_a_missing_framework_is_named_not_its_library(golden: Golden, prefix: Pr
     golden(*found)
 
 
-def test_a_framework_that_does_not_import(golden: Golden, prefix: Prefix) -> None:
+def test_a_framework_that_does_not_import(prefix: Prefix) -> None:
     text = "raise ImportError('libcublas.so.10: cannot open shared object file')\n"
     (prefix.packages / "torch" / "__init__.py").write_text(text)
     (line,) = problems(prefix.verify())
-    assert line.startswith("horovod: cannot load torch, then horovod/torch/")
-    assert line.endswith("ImportError: libcublas.so.10: cannot open shared object file")
+    assert line.startswith("horovod: cannot load torch, ")
+    assert "ImportError: libcublas.so.10: " in line
 
 
 def test_a_library_that_crashes(golden: Golden, prefix: Prefix) -> None:
