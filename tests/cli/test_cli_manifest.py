@@ -42,7 +42,7 @@ def info(home: Home, *words: str) -> Result:
 
 def test_files_are_recorded_when_they_are_published(home: Home) -> None:
     told = info(home)
-    assert (told.exit_code, "\nfiles " in told.stdout) == (0, True)
+    assert (told.exit_code, "files  " in told.stdout) == (0, True)
     told = info(home, "--verify")
     assert told.exit_code == 0
     assert "none changed" in told.stdout
