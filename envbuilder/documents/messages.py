@@ -12,7 +12,6 @@ from pydantic_core import ErrorDetails
 
 from ..base import WANTED, kebab
 from ..errors import DocumentError, Place, Problem
-from ..redaction.secret_queries import without_secret_queries
 from ..text import LONG, nearest, shown, unknown
 from .scalars import in_words, kind
 from .tree import KEY, Items, Keys, Node, Pairs, Scalar, find, key_place
@@ -69,9 +68,12 @@ def problems(error: ValidationError, root: Pairs, model: type[BaseModel]) -> lis
 def all_of(problems: Sequence[Problem]) -> DocumentError:
     """Return the error that says them all, in the order of the text; of very many the first."""
     ordered = sorted(problems, key=_position)
+    # lazy import: 10 ms, and most documents are right
+    from ..redaction import redact
+
     # A message repeats what is written, and may end in the log of a CI job.
     first = [
-        problem._replace(message=without_secret_queries(problem.message))
+        problem._replace(message=redact(problem.message, {}).text)
         for problem in ordered[:MAX_PROBLEMS]
     ]
     if len(ordered) > MAX_PROBLEMS:

@@ -93,20 +93,24 @@ def parse_base(text: str, cwd: Path) -> Named | Path:
     """Return what ``--base`` names; a path is a folder that holds a system. Raises UsageError."""
     if text.startswith(REGISTRY):
         return _of_registry(text.removeprefix(REGISTRY))
-    kind, colon, rest = text.partition(":")
-    found = next((each for each in _FILES if colon and each == kind), None)
-    if found:
-        path, _, tag = rest.partition(":")
-        return ImageFile(found, _there(cwd / path, text), tag or None)
-    path_named = cwd / text
     try:
-        return _of_file(path_named) if path_named.is_file() else path_named
+        return _of_path(text, cwd)
     except PermissionError as error:
         raise UsageError(
             "base.not-readable",
             f"--base {shown(text)}: you may not read {error.filename}",
             "ask its owner for permission, or name another base",
         ) from error
+
+
+def _of_path(text: str, cwd: Path) -> ImageFile | BuildFile | Path:
+    kind, colon, rest = text.partition(":")
+    found = next((each for each in _FILES if colon and each == kind), None)
+    if found:
+        path, _, tag = rest.partition(":")
+        return ImageFile(found, _there(cwd / path, text), tag or None)
+    path_named = cwd / text
+    return _of_file(path_named) if path_named.is_file() else path_named
 
 
 def _of_file(path: Path) -> ImageFile | BuildFile:

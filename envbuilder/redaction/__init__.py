@@ -80,9 +80,9 @@ _LOGIN_CALL = re.compile(
     rf"|\bdatabase\({_STRING},(?=\s{{0,8}}{_STRING},\s{{0,8}}{_STRING}))"
     rf"\(?\s{{0,40}}{_STRING},\s{{0,40}}(?P<secret>{_STRING})"
 )
-_SCHEMES = re.compile(r"bearer\s|basic\s|digest\s|negotiate\s|api-?key\s|token\s")
+_SCHEMES = re.compile(r"bearer\s|basic\s|negotiate\s|api-?key\s|token\s")
 _SCHEME = re.compile(
-    r"(?i)(?:(?:basic|digest|negotiate|api-?key|token)\s{1,4}(?!sha\d{3}:)"
+    r"(?i)(?:(?:basic|negotiate|api-?key|token)\s{1,4}"
     r"(?P<secret>(?=[a-z.~+/_=-]{0,64}[0-9A-Z=])[\w.~+/=:-]{16,})"
     r"|bearer\s{1,4}(?P<bearer>[\w.~+/=:-]{8,}))"
 )

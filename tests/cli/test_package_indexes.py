@@ -303,6 +303,8 @@ def test_a_file_that_an_index_shows_to_pip_alone_is_refused(
         'pip-indexes: ["https://index.example/simple?id=glpat-s3cr3ts3cr3ts3cr3t1"]',
         'env: {DATA: "s3://x,https://data.example/set.tar?X-Amz-Signature=s3cr3t"}',
         'packages: ["six @ https://index.example/six-1.0-py3-none-any.whl?token=s3cr3t"]',
+        'packages: ["six @ https://ann:s3cr3t@index.example/six-1.0-py3-none-any.whl"]',
+        'packages: ["six = https://ann:s3cr3t@index.example/six-1.0-py3-none-any.whl"]',
         'channels: ["https://conda.example/own?token=s3cr3t"]',
         'channels: ["https://conda.example/t/s3cr3t-1234/own"]',
     ],

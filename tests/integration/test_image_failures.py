@@ -104,9 +104,10 @@ def test_a_user_without_subordinate_ids(debian: Path, users: Users, tmp_path: Pa
             out, err = running.communicate(timeout=SECONDS)
         return Done(running.returncode, out, err)
 
-    closed = image(debian)
-    assert closed.code == 2, closed.text
-    assert str(debian) in closed.err
+    for closed in (str(debian), f"oci:{debian}"):
+        unread = image(closed)
+        assert unread.code == 2, unread.text
+        assert str(debian) in unread.err
     base = users.folder / "debian"
     assert run(["cp", "-a", debian, base]).code == 0
     refused = image(base)
