@@ -10,13 +10,15 @@ from ..inspect.origins import direct_origin
 from ..knowledge.urls import ChannelName
 from ..machine.host import names_in
 from ..model.recipe import CondaSpec, PipRequirement
-from ..target_tools.names import normalize
+from ..target_tools.names import normalize, release
 from ..text import LONG, counted, shown
 from .lines import RecipeInput, RecipeLine, line
 
 # What a virtualenv gets from the Python that it is made with, pip anyway; conda's is a package.
 _PIP = "pip"
 _BUNDLED = "ensurepip/_bundled"
+# Where Debian and Fedora keep them (WHEEL_PKG_DIR of sysconfig).
+_SHARED = "share/python-wheels"
 
 
 def of_conda(what: RecipeInput) -> Iterator[RecipeLine]:
@@ -79,9 +81,12 @@ def _of_python(environment: Environment) -> frozenset[str]:
     python = environment.interpreter
     if python.real is None or python.series is None:
         return frozenset()
-    lib = python.real.parent.parent / "lib" / f"python{python.series}"
-    wheels = (name.split("-") for name in names_in(lib / _BUNDLED) if name.endswith(".whl"))
-    return frozenset(f"{normalize(each[0])}-{each[1]}" for each in wheels if len(each) > 1)
+    prefix, installed = python.real.parent.parent, {_PIP}
+    if release(python.series) < (3, 12):
+        installed.add("setuptools")
+    folders = (prefix / "lib" / f"python{python.series}" / _BUNDLED, prefix / _SHARED)
+    wheels = (name.split("-") for each in folders for name in names_in(each) if "-" in name)
+    return frozenset(f"{name}-{version}" for name, version, *_ in wheels if name in installed)
 
 
 def _package(each: InstalledDistribution) -> Iterator[RecipeLine]:

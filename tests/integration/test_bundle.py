@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from integration_tools import Done, Envbuild, run, without_network
+from integration_tools import Done, Envbuild, run, unpack_bundle, without_network
 from module_tools import lmod_init
 from taurus_tools import Copy, bring, bring_package, write_trees
 
@@ -58,7 +58,7 @@ def there(envbuild: Envbuild, tmp_path_factory: pytest.TempPathFactory) -> There
     told = json.loads(done.out)
     # What the sender keeps is no help to who unpacks it.
     shutil.rmtree(told["folder"])
-    shutil.unpack_archive(told["archive"], folder / "there", filter="data")
+    unpack_bundle(told["archive"], folder / "there")
     [bundle] = (folder / "there").iterdir()
     write_trees(machine, str(machine))
     bring(machine, PYTHON, {"python3": Path(sys.executable).resolve()})

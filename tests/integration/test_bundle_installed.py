@@ -23,6 +23,7 @@ from integration_tools import (
     run,
     small_recipe,
     start,
+    unpack_bundle,
     without_network,
 )
 
@@ -61,7 +62,7 @@ def bundles(envbuild: Envbuild, tmp_path_factory: pytest.TempPathFactory) -> Bun
         assert done.code == 0, done.text
         told = json.loads(done.out)
         shutil.rmtree(told["folder"])
-        shutil.unpack_archive(told["archive"], folder / "there", filter="data")
+        unpack_bundle(told["archive"], folder / "there")
         found.append(folder / "there" / Path(told["folder"]).name)
     return Bundles(*found)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from emulated_tools import SECONDS, Emulated
-from integration_tools import Done, Envbuild, run, without_network
+from integration_tools import Done, Envbuild, run, unpack_bundle, without_network
 from module_tools import AS_ROOT, MY_ALLREDUCE, SUMS, in_lmod, lmod_init, machine_openmpi
 from taurus_tools import MODULES, SOFTWARE, RealCopy, bring, write_trees
 
@@ -63,7 +63,7 @@ def bundle(envbuild: Envbuild, place: Place, folder: Path, **stack: str) -> Path
     done = envbuild(*words, "--bundle", "--output", folder / "made")
     assert done.code == 0, done.text
     [archive] = (folder / "made").glob("*.tar.gz")
-    shutil.unpack_archive(archive, folder / "there", filter="data")
+    unpack_bundle(archive, folder / "there")
     [found] = (folder / "there").iterdir()
     return found
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from emulated_tools import SECONDS, Emulated
-from integration_tools import Envbuild, run
+from integration_tools import Envbuild, run, unpack_bundle
 from taurus_tools import SOFTWARE, Copy, bring, bring_package, write_trees
 
 from envbuilder.build.emulation import NAMED
@@ -41,7 +41,7 @@ def unpack(envbuild: Envbuild, emulated: Emulated, folder: Path, *words: str | P
     done = envbuild("create", *words, "--arch", "ppc64le", "--output", folder)
     assert done.code == 0, done.text
     [archive] = folder.glob("*.tar.gz")
-    shutil.unpack_archive(archive, emulated.written / "bundle", filter="data")
+    unpack_bundle(archive, emulated.written / "bundle")
 
 
 def publishes_nothing(envbuild: Envbuild, root: Path) -> None:

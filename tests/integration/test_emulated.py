@@ -8,7 +8,6 @@ system that is there.
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import time
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from emulated_tools import SECONDS, Emulated
-from integration_tools import Done, Envbuild, finish
+from integration_tools import Done, Envbuild, finish, unpack_bundle
 
 from envbuilder import data
 from envbuilder.build.emulation import NAMED
@@ -144,7 +143,7 @@ def bundle(envbuild: Envbuild, emulated: Emulated, summary: str) -> Path:
     done = envbuild("create", file, *POWER, "--output", folder)
     assert done.code == 0, done.text
     [archive] = folder.glob("*.tar.gz")
-    shutil.unpack_archive(archive, folder / "there", filter="data")
+    unpack_bundle(archive, folder / "there")
     [found] = (folder / "there").iterdir()
     return found
 

@@ -48,7 +48,7 @@ HERE = {text: number for number, text in enumerate(PROGRAM.splitlines(), 1)}
 def hanging(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Start ranks of which one is in another collective, and end them."""
     python = os.environ.get("TORCH_PYTHON", "")
-    mpiexec = Path(python).with_name("mpiexec")
+    mpiexec = Path(python).parent / "mpiexec"
     if not python or not mpiexec.exists():
         pytest.skip("needs mpi4py: TORCH_PYTHON names no Python that has it, with its mpiexec")
     if not (Path(sys.executable).with_name("py-spy")).exists():
