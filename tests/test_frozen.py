@@ -16,10 +16,10 @@ GATHERERS = {
     "envbuilder/diagnosis/search.py: Findings",
     "envbuilder/conda/formats/reading.py: Reading",
     "envbuilder/conda/formats/recipe.py: _Draft",
-    "envbuilder/machine/modules/site_modules.py: _Look",
+    "envbuilder/machine/modules/site_modules.py: _SiteModules",
     "envbuilder/render/image.py: _ImageSources",
-    "envbuilder/report.py: Report",
-    "envbuilder/resolve/loading.py: Session",
+    "envbuilder/reporter.py: Report",
+    "envbuilder/resolve/loading.py: LoadedModules",
     "envbuilder/resolve/loading.py: _Search",
 }
 

@@ -120,7 +120,7 @@ def test_networks_by_their_link_layer(machine: Machine) -> None:
 def drafted(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> SiteFacts:
     """Return the facts of the draft of a recorded node, once its comments are keys."""
     for module in ("site_draft", "local_site"):
-        monkeypatch.setattr(f"envbuilder.machine.{module}.Host", lambda _: host(machine))
+        monkeypatch.setattr(f"envbuilder.machine.{module}.LocalMachine", lambda _: host(machine))
     text = draft(local_site(machine.environ), machine.environ, "ours")
     lines = [
         line.removeprefix("# ") if line.startswith("#   ") else line for line in text.splitlines()

@@ -93,9 +93,9 @@ def test_a_read_only_home_is_told_with_what_to_do(
 ) -> None:
     # Root may write anywhere but on a read-only mount, so make one, seen by this program alone.
     program = (
-        "import os\nfrom envbuilder.machine.host import Host\n"
+        "import os\nfrom envbuilder.machine.host import LocalMachine\n"
         "from envbuilder.doctor.places import places_section\n"
-        "print(places_section(Host(os.environ), None, None).model_dump_json())"
+        "print(places_section(LocalMachine(os.environ), None, None).model_dump_json())"
     )
     mounted = (
         f"mount -t tmpfs -o ro tmpfs '{machine.home}' && exec '{sys.executable}' -c '{program}'"

@@ -85,7 +85,7 @@ def test_in_a_job_of_another_scheduler_its_mpi_starts_the_ranks() -> None:
     without = facts.plan.model_copy(update={"pins": ()})
     with pytest.raises(UsageError) as raised:
         programs_launcher(without, "slurm")
-    assert raised.value.id == "launch-requests.starts-no-ranks"
+    assert raised.value.id == "launcher.wrong-scheduler"
 
 
 def test_ddl_s_programs_are_started_by_ddlrun_alone() -> None:

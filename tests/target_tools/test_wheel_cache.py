@@ -252,7 +252,7 @@ def test_a_damaged_wheel(first: Prefix, cache: Path, wheel: Path) -> None:
     wheel.write_bytes(data)
     refused(first, cache, wheel.parent, f"{wheel.name} has sha256 ")
     wheel.unlink()
-    refused(first, cache, wheel.parent, f"{wheel.name} is not there")
+    refused(first, cache, wheel.parent, f"{wheel.name} is missing")
 
 
 @pytest.mark.parametrize(
