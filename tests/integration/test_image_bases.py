@@ -72,7 +72,7 @@ def asked(envbuild: Envbuild, tmp_path: Path) -> Asked:
 
 def pulled(done: Done) -> bool:
     """Whether the base was there and read, and a plan made for it."""
-    return done.code == 2 and "names the hashes of its lock" in done.err
+    return done.code == 2 and "needs a lock" in done.err
 
 
 def site(folder: Path, copies: dict[str, str | list[str]]) -> Path:

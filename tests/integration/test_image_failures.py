@@ -71,7 +71,7 @@ def test_test_of_the_packed_image_that_fails(
     words = ("image", "allreduce", "--base", base, "--output", output)
     done = envbuild(*words, env=QUICK, timeout=SECONDS)
     assert done.code == 6, done.text
-    assert "[3/3] test what was packed: FAILED" in done.err
+    assert "[3/3] test the packed image: FAILED" in done.err
     assert "none of 2 reported" in done.err
     assert left(output) == []
 

@@ -301,10 +301,10 @@ def test_the_seeds_meet_what_they_are_meant_to() -> None:
         replaced += any(plan.replaced and plan.actions(modules) for plan in plans)
     assert "" in errors
     for words in (
-        "is loaded, which",
+        ", which is loaded",
         "is not found before",
         "is no longer found",
-        "is not loaded beside",
+        "conflicts with",
     ):
         assert any(words in error for error in errors), words
     assert replaced >= len(SEEDS) // 3

@@ -34,7 +34,10 @@ def test_create_builds_just_the_lock_and_says_what_changed_since(
     # What the recipe says now plays no part: its summary and message size are others.
     created = json.loads(done.out)
     assert (created["id"], created["lock-sha256"]) == (lock.id(), lock.sha256())
-    assert f"changed since {file} was locked: recipe allreduce, knowledge; built as" in done.err
+    assert (
+        f"building {file} as locked, although these inputs changed: recipe allreduce, knowledge"
+        in done.err
+    )
     assert "resolve packages against the index" not in done.err
     kept = (root / "allreduce" / f"{lock.id()}.build" / "lock.json").read_text(encoding="utf-8")
     assert kept == lock.text()
@@ -123,7 +126,7 @@ def test_a_lost_or_damaged_lock_of_what_is_published_is_written_anew(
     file.write_text(lock.text(), encoding="utf-8")
     done = envbuild("create", "allreduce", "--locked", file, "--root", root)
     assert done.code == 0, done.text
-    assert "it is written anew" in done.err
+    assert "writing it again" in done.err
     assert path.read_text(encoding="utf-8") == lock.text()
     assert envbuild("info", "allreduce", "--root", root).code == 0
 
@@ -160,7 +163,7 @@ def test_changed_sources_of_the_runtime_are_said_to_be_why_it_is_built_anew(
     file.write_text(lock.model_copy(update={"artifacts": bad}).text(), encoding="utf-8")
     done = envbuild("create", "allreduce", "--locked", file, "--root", root)
     assert done.code == 5
-    assert "the bundled runtime changed since allreduce/1 was built: building anew" in done.err
+    assert "the bundled runtime changed since allreduce/1 was built: building again" in done.err
 
 
 def test_what_became_known_since_is_told_of_what_is_published(
@@ -183,4 +186,4 @@ def test_what_became_known_since_is_told_of_what_is_published(
     done = envbuild("create", "allreduce", "--locked", file, "--root", root)
     assert done.code == 0, done.text
     assert "exactly this" in done.err
-    assert "known since allreduce/1 was built: NUMPY-999 (warning)" in done.err
+    assert "new advisories since allreduce/1 was built: NUMPY-999 (warning)" in done.err

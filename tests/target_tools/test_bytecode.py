@@ -228,8 +228,8 @@ def test_bytecode_that_is_cut_off_is_not_kept(tmp_path: Path) -> None:
     ask = (
         f"import sys; sys.path[:0] = [{str(TOOLS.parent)!r}]; from pathlib import Path; "
         "from target_tools import bytecode; "
-        f"bytecode.keep(bytecode.WheelSources({digest('demo')!r}, {str(one.packages)!r}, {COMPILED!r}), "
-        f"{str(one.cache)!r})"
+        f"wheel = bytecode.WheelSources({digest('demo')!r}, {str(one.packages)!r}, {COMPILED!r}); "
+        f"bytecode.keep(wheel, {str(one.cache)!r})"
     )
     done = one.run("-B", "-c", ask)
     assert done.stderr.startswith("note: ")
