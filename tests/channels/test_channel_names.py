@@ -221,7 +221,7 @@ def test_a_sites_order_is_the_priority_and_what_it_hides_is_named(
     order = {"channel-order": [old], "origins": ["module"]}
     with pytest.raises(NoSolutionError) as caught:
         planned(tmp_path / "c", [new, old], stack={"numpy": ">=1.26"}, **order)
-    hidden = f"channel {new} has numpy 1.26.4, which channel {old} hides"
+    hidden = f"channel {old} hides numpy 1.26.4 of channel {new}"
     assert hidden in str(caught.value.problems)
 
 
@@ -235,7 +235,7 @@ def test_keys_of_content_trust_are_refused_with_their_place(
     with pytest.raises(DocumentError) as caught:
         planned(tmp_path / "a", [url], more=more, **site)  # type: ignore[arg-type]
     (problem,) = caught.value.problems
-    assert problem.message.startswith("channel-keys asks for conda's content trust")
+    assert problem.message.startswith("channel-keys requires conda's content trust")
     assert problem.place
     assert (problem.place.column > 1, len(problem.hints)) == (True, 1)
 

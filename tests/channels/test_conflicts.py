@@ -142,7 +142,7 @@ def test_a_channel_that_hides_what_would_do_is_named(folders: list[Path], tmp_pa
     assert "wmlce >=1.8" in text
     assert "1.7.0 (conda)" in text
     hidden = (
-        "channel far has powerai 1.8.0, which channel near hides: it comes first and has powerai"
+        "channel near hides powerai 1.8.0 of channel far: it comes first and also has powerai"
     )
     assert hidden in text
     # What is hidden and would not do is not named.

@@ -269,19 +269,19 @@ def test_what_a_recipe_does_not_ask_for_is_refused(
     choice = PlanOptions(str(recipe), site="local")
     with pytest.raises(DocumentError) as raised:
         lock_of_file(choice, Path("list.txt"), around)
-    assert raised.value.id == "lock-listed.invalid"
+    assert raised.value.id == "lock.contradiction"
     assert "loner-1.0-0.conda" in str(raised.value)
     assert "1 package" in said.getvalue()
     less = text.replace(line_of(text, "tzdata"), "")
     (tmp_path / "list.txt").write_text(less, encoding="utf-8")
     with pytest.raises(DocumentError) as raised:
         lock_of_file(choice, Path("list.txt"), around)
-    assert raised.value.id == "lock-listed.invalid"
+    assert raised.value.id == "lock.contradiction"
     other = text.replace(line_of(text, "mpich"), f"{channel.as_uri()}/linux-64/mpich-4.3.0-0.conda")
     (tmp_path / "list.txt").write_text(other, encoding="utf-8")
     with pytest.raises(DocumentError) as raised:
         lock_of_file(choice, Path("list.txt"), around)
-    assert raised.value.id == "lock-listed.invalid"
+    assert raised.value.id == "list.recipe-mismatch"
     assert "mpich-4.3.0-0.conda" in str(raised.value)
     assert "4.3" in str(raised.value)
 
@@ -294,7 +294,7 @@ def test_what_is_no_lock_of_conda(ours: tuple[Path, Lock], tmp_path: Path) -> No
     choice = PlanOptions(str(recipe), site="local")
     with pytest.raises(UsageError) as raised:
         lock_of_file(choice, Path("environment.yml"), around)
-    assert raised.value.id == "lock-listed.environment-yml-no"
+    assert raised.value.id == "list.no-files"
     assert "environment.yml" in str(raised.value)
     with pytest.raises(UsageError) as raised:
         lock_of_file(choice, Path("other.yml"), around)
@@ -311,4 +311,4 @@ def test_conda_packages_of_a_recipe_are_for_conda(tmp_path: Path) -> None:
     around, _ = context(tmp_path)
     with pytest.raises(DocumentError) as raised:
         load(PlanOptions(str(tmp_path / "ours.yaml"), site="local"), around)
-    assert raised.value.id == "documents.invalid"
+    assert raised.value.id == "document.invalid-value"

@@ -113,7 +113,7 @@ def test_a_release_that_fits_nothing_is_left_out_and_the_stack_solved_again(
     assert [each.filename for each in lock.conda_packages if each.name == "numpy"] == [
         "numpy-1.26.4-0.conda"
     ]
-    assert "numpy 2.0.1: solving again" in said
+    assert "numpy 2.0.1: resolving again" in said
     # It needs what the target lacks, and is no candidate: none is refused for that.
     assert "numpy 2.0.0" not in said
 

@@ -60,7 +60,7 @@ def test_a_folder_that_one_may_not_write_to(
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
     for words in (("lock", "allreduce"), ("render", "allreduce"), ("module", "render")):
         answer = run(*words, "--output", str(tmp_path / "file"), "--json")
-        assert (answer.exit_code, problem_ids(answer.stdout)) == (2, ["output.not-writable"])
+        assert (answer.exit_code, problem_ids(answer.stdout)) == (2, ["output.write-failed"])
         assert f"'{tmp_path}'" in answer.stderr
 
 
@@ -93,7 +93,7 @@ def test_standard_output_that_takes_nothing_is_no_matter_of_a_root() -> None:
         pytest.raises(BuildError) as caught,
     ):
         Report(full, full).raw("text\n" * 10_000)
-    assert (caught.value.id, caught.value.problems[0].hints) == ("output.not-writable", ())
+    assert (caught.value.id, caught.value.problems[0].hints) == ("output.write-failed", ())
 
 
 def test_a_lock_that_is_written_is_printed_as_json_too(

@@ -113,7 +113,7 @@ def test_a_read_only_home_is_told_with_what_to_do(
     for item_id in ("places.home", "places.cache"):
         found = item(section, item_id)
         assert found.status == "problem"
-        assert "cannot be written" in found.found
+        assert "not writable" in found.found
         assert "XDG_CACHE_HOME" in str(found.without_root)
 
 

@@ -48,4 +48,4 @@ def test_no_bundle_and_several(tmp_path: Path) -> None:
         bundle(tmp_path / "two" / name, "exit 1\n")
     done = install(tmp_path / "two", tmp_path / "root")
     assert (done.exit_code, "there is 2 bundles" in done.stderr) == (2, False)
-    assert "there are 2 bundles" in done.stderr
+    assert "contains 2 unpacked bundles" in done.stderr

@@ -201,7 +201,7 @@ def test_who_is_no_member_uses_and_lists_and_changes_nothing(team: Team) -> None
         ("smoke", "demo"),
     ):
         done = team.do("eve", *words, code=2)
-        assert "with group team; " in done.stderr
+        assert "with group team" in done.stderr
         assert "nothing was changed" in done.stderr
     after = sorted((str(path), path.lstat().st_mtime_ns) for path in team.root.rglob("*"))
     assert after == before
@@ -299,7 +299,7 @@ def test_who_may_write_a_folder_of_another_cannot_declare_it_shared(team: Team) 
     for name in ("ann", "bob"):
         told = joined(team.do(name, "list", code=2).stderr)
         assert "team, but bob" in told
-        assert "the folder, ann" in told
+        assert "owner of the folder, ann" in told
     os.chown(stamp, NUMBERS["ann"], TEAM)
     assert distrusted(team, "bob", last) is None
 
@@ -381,8 +381,8 @@ def test_the_stamp_of_a_shared_root_says_more_than_earlier_releases_know(tmp_pat
 @pytest.mark.parametrize(
     ("words", "refusal"),
     [
-        (("--bundle",), "a bundle has no root that could be shared"),
-        (("--arch", "ppc64le", "--emulate"), "an emulated environment cannot be made in a shared"),
+        (("--bundle",), "--shared does not apply to a bundle"),
+        (("--arch", "ppc64le", "--emulate"), "an emulated environment cannot be built in a shared"),
     ],
 )
 def test_what_cannot_be_shared_is_refused_before_anything_is_written(

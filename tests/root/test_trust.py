@@ -139,6 +139,6 @@ def test_the_last_lock_counts_only_where_nobody_else_may_have_written_it(
         answer = CliRunner().invoke(app, words)
     said = " ".join(answer.stderr.split())
     assert answer.exit_code == 70
-    left_out = f"warning: {home.last_lock} is left out: group "
+    left_out = f"warning: ignored {home.last_lock}: group "
     assert (left_out in said) is not trusted
     assert ("the existing lock" in said) is trusted

@@ -134,7 +134,7 @@ def test_checking_a_site_compares_its_snapshot(site: Path, tmp_path: Path) -> No
     done = run("sites", "check", site)
     assert done.exit_code == 2
     assert f"{target}:" in done.stderr
-    assert "the snapshot ends in the middle" in done.stderr
+    assert "the snapshot is truncated" in done.stderr
     target.unlink()
     done = run("sites", "check", site)
     assert done.exit_code == 2

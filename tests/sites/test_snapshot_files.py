@@ -52,7 +52,7 @@ def test_a_truncated_file(file: Path, end: int) -> None:
     stripped = text.rstrip()
     line, column = stripped.count("\n") + 1, len(stripped) - (stripped.rfind("\n") + 1) + 1
     assert problem == (
-        f"{file}:{line}:{column}: the snapshot ends in the middle: it was not written to its end"
+        f"{file}:{line}:{column}: the snapshot is truncated: it ends in the middle"
     )
 
 
@@ -93,7 +93,7 @@ def test_every_wrong_field_has_its_place(file: Path) -> None:
     ("text", "message"),
     [
         ('{"schema": 2}', "1:12: unknown schema '2': this envbuild reads schema 1"),
-        ("[]", "1:1: a snapshot must be keys with values"),
+        ("[]", "1:1: a snapshot must be a mapping of keys to values"),
         ('{"modules": {"A/1": {}}}', "1:13: modules must be a list, not a mapping"),
         ('{"kind": "guessed"}', "1:10: unknown kind 'guessed'"),
         ("[" * 100_000, "1:1: nested too deeply for a snapshot"),

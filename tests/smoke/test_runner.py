@@ -58,7 +58,7 @@ def request_for(tmp_path: Path) -> Any:
 def test_a_launcher_that_is_not_there(request_for: Any) -> None:
     with pytest.raises(MissingToolError) as raised:
         run_smoke(request_for(command=("/nowhere/mpiexec", "-n", "1")))
-    assert raised.value.id == "process.cannot-start-no"
+    assert raised.value.id == "program.not-found"
 
 
 @pytest.mark.integration
