@@ -141,9 +141,7 @@ def test_a_channel_that_hides_what_would_do_is_named(folders: list[Path], tmp_pa
     text = " ".join(str(caught.value).split())
     assert "wmlce >=1.8" in text
     assert "1.7.0 (conda)" in text
-    hidden = (
-        "channel near hides powerai 1.8.0 of channel far: it comes first and also has powerai"
-    )
+    hidden = "channel near hides powerai 1.8.0 of channel far: it comes first and also has powerai"
     assert hidden in text
     # What is hidden and would not do is not named.
     with pytest.raises(NoSolutionError) as caught:

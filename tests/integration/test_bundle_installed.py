@@ -217,7 +217,7 @@ def refused(site: Site, bundles: Bundles, tmp_path_factory: pytest.TempPathFacto
 
 
 def test_a_launcher_that_starts_nothing_publishes_nothing(site: Site, refused: list[Done]) -> None:
-    assert "nothing is published" in site.built.err
+    assert "built, but not published" in site.built.err
     good, bad, done = refused
     assert (good.code, good.out.splitlines()[0]) == (0, "passed: several ranks, native"), good.text
     assert bad.code == 6, bad.text

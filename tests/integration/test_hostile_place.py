@@ -163,7 +163,7 @@ def test_no_home_to_put_the_root_in(envbuild: Envbuild) -> None:
 def test_a_root_that_no_shell_could_hold(name: str, envbuild: Envbuild, tmp_path: Path) -> None:
     for verb in (["create", "allreduce"], ["list"]):
         done = envbuild(*verb, "--root", tmp_path / name)
-        expect(done, 2, "error: the path ", "hint: give --root another folder")
+        expect(done, 2, "error: the path ", "hint: use another folder for --root")
     assert list(tmp_path.iterdir()) == []
 
 

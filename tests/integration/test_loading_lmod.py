@@ -236,7 +236,7 @@ def passed_over(error: str, run: Run) -> bool:
     What opens a tree went and came back in one load; or what is not found is of the name of
     another module that the same load brings.
     """
-    gone = re.match(r"without (\S+),", error)
+    gone = re.search(r"is no longer found without (\S+)$", error)
     hidden = re.match(r"(\S+)/\S+ is not found", error)
     return bool(
         (gone and gone[1] in run.loaded)

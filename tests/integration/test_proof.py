@@ -205,7 +205,7 @@ def expect_refused(moment: Moment, published: dict[int, bool], *reasons: str) ->
     return record
 
 
-NO_RANKS = "none of 2 reported"
+NO_RANKS = "mpiexec ended with exit code 0 but started no rank: none of 2 reported"
 
 # The launcher ends the other rank at once, so that it cannot always be told who was first.
 DEATHS = (

@@ -51,9 +51,7 @@ def test_a_truncated_file(file: Path, end: int) -> None:
     (problem,) = said(file)
     stripped = text.rstrip()
     line, column = stripped.count("\n") + 1, len(stripped) - (stripped.rfind("\n") + 1) + 1
-    assert problem == (
-        f"{file}:{line}:{column}: the snapshot is truncated: it ends in the middle"
-    )
+    assert problem == (f"{file}:{line}:{column}: the snapshot is truncated: it ends in the middle")
 
 
 def test_an_empty_file(file: Path) -> None:
