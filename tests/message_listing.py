@@ -53,7 +53,8 @@ _HEAD = """\
 
 Each error has an id. It stays the same from release to release; the sentence may change. `--json`
 prints it as `problems[].id`. `<name>` stands for a value. The exit codes are those of the
-[README](../README.md#exit-codes). This page is generated:
+[README](../README.md#exit-codes). `bundle.installer-failed` and `emulation.script-failed` end with
+the exit code of the script, if it is one of these. This page is generated:
 `ENVBUILD_UPDATE_GOLDENS=1 pytest tests/test_messages.py`.
 """
 
@@ -166,7 +167,10 @@ def _calls(tree: ast.AST) -> Iterator[ast.Call]:
 
 
 def _name(call: ast.Call) -> str:
+    """Return the name of what is called; of ``_ERRORS.get(code, BuildError)(...)`` the default."""
     function = call.func
+    if isinstance(function, ast.Call) and ast.unparse(function.func) == "_ERRORS.get":
+        function = function.args[-1]
     if isinstance(function, ast.Name | ast.Attribute):
         return function.id if isinstance(function, ast.Name) else function.attr
     return ""

@@ -73,12 +73,13 @@ def no_solution(request: Request, verbose: bool = False) -> NoSolutionError:
     message = "\n".join(_lines(inputs, shown, found[len(shown) :], stacks, late))
     members = [each for one in shown for each in one]
     known_bad = any(each.of.kind == "row" for one in found for each in one)
-    kind, name = (
-        (KnownBadError, "plan.known-bad") if known_bad else (NoSolutionError, "plan.no-solution")
+    error = (
+        KnownBadError("plan.known-bad", message)
+        if known_bad
+        else NoSolutionError("plan.no-solution", message)
     )
-    error = kind(name, message)
     place = next((each.place for each in members if each.place), None)
-    error.problems = (Problem(name, message, place, tuple(_hints(inputs, members))),)
+    error.problems = (Problem(error.id, message, place, tuple(_hints(inputs, members))),)
     error.details = {
         "conflicts": [[each.plain() for each in one] for one in found],
         "closest": [

@@ -60,7 +60,7 @@ def test_a_folder_that_one_may_not_write_to(
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
     for words in (("lock", "allreduce"), ("render", "allreduce"), ("module", "render")):
         answer = run(*words, "--output", str(tmp_path / "file"), "--json")
-        assert (answer.exit_code, problem_ids(answer.stdout)) == (2, ["output.write-failed"])
+        assert (answer.exit_code, problem_ids(answer.stdout)) == (2, ["output.not-writable"])
         assert f"'{tmp_path}'" in answer.stderr
 
 

@@ -115,14 +115,14 @@ def test_a_hundred_problems_are_not_all_shown(file: Path) -> None:
 def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
         load_snapshot(tmp_path / "gone.json")
-    assert raised.value.id == "documents.no-such-file"
+    assert raised.value.id == "document.not-found"
     with pytest.raises(UsageError) as raised:
         load_snapshot(tmp_path)
-    assert raised.value.id == "documents.not-file-folder"
+    assert raised.value.id == "document.not-a-file"
     (tmp_path / "bytes").write_bytes(b'{"schema": 1, "source": "\xff"}')
     with pytest.raises(DocumentError) as raised:
         load_snapshot(tmp_path / "bytes")
-    assert raised.value.id == "documents.invalid"
+    assert raised.value.id == "document.not-utf8"
     assert "UTF-8" in str(raised.value)
 
 
