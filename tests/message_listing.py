@@ -88,7 +88,7 @@ def errors() -> list[Message]:
 def unidentified() -> list[str]:
     """Return the place of each call of an error class whose first argument is not an id.
 
-    A name is accepted: the function that passes it on gets a literal from its callers.
+    A name or an attribute is accepted: it holds an id that another call states.
     """
     return [
         f"{path}:{call.lineno}"
@@ -97,7 +97,9 @@ def unidentified() -> list[str]:
         if _name(call) in ERRORS
         and _name(call) != "DocumentError"
         and call.args
-        and not (_id(call.args[0]) or isinstance(call.args[0], ast.Name | ast.Starred))
+        and not (
+            _id(call.args[0]) or isinstance(call.args[0], ast.Name | ast.Attribute | ast.Starred)
+        )
         and not path.endswith("/errors.py")
     ]
 
