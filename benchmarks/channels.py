@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Time and memory of solving from a large conda channel, beside py-rattler alone.
 
-    python benchmarks/channels.py [--records 50000] [--rounds 5] [--signed] [--limit RATIO]
+    python benchmarks/channels.py [--records 50000] [--rounds 5] [--limit RATIO]
 
 A channel of so many made-up records is served on loopback. Alone: a Python that imports py-rattler
 solves, and no more. envbuild: reads the channel, plans, and solves. Each begins with empty caches,
@@ -11,8 +11,7 @@ other in each round. Printed are the medians, and the median and the quartiles o
 round: of the whole, and of what the channel takes, without the second plan. The second is what the
 limit is for: how the time grows with a channel. Exit code 1 if envbuild takes more than the limit
 times the CPU seconds for the channel or the memory, or more than 2 CPU seconds for the second plan.
-conda-forge has some 500,000 records for an architecture. --signed: each record has a signature, and
-the recipe states the key.
+conda-forge has some 500,000 records for an architecture.
 """
 
 from __future__ import annotations
@@ -39,9 +38,6 @@ from typing import Any
 RELEASES = 20
 SERIES = ("3.9", "3.10", "3.11", "3.12")
 NAMES = ["python", "numpy", "mpi4py", "openmpi", "pip", "pytorch"]
-# What they need, and with them what an answer can hold.
-SOLVED = (*NAMES, *(f"libp{number}" for number in range(11)))
-SECRET = bytes(range(32))
 
 Taken = dict[str, tuple[float, float, float]]
 """What each took in a round: seconds, CPU seconds, MB."""
@@ -59,11 +55,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from envbuilder.cli import start_fast
 start_fast()  # as the program does
-from envbuilder.commands.channels import solved
-from envbuilder.commands.context import Context
-from envbuilder.commands.load import load
-from envbuilder.commands.options import PlanOptions
-from envbuilder.report import Report
+from envbuilder.workflow.channels import solved
+from envbuilder.workflow.context import Context
+from envbuilder.workflow.load import load
+from envbuilder.workflow.options import PlanOptions
+from envbuilder.reporter import Report
 
 folder, what = Path(sys.argv[1]), sys.argv[2]
 said = io.StringIO()
@@ -119,21 +115,7 @@ def records(count: int) -> dict[str, dict[str, Any]]:
     return found
 
 
-def signatures(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return a signature of each record; of those that no answer can hold, one that is made up."""
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    key = Ed25519PrivateKey.from_private_bytes(SECRET)
-    public, made = key.public_key().public_bytes_raw().hex(), {}
-    for number, (name, record) in enumerate(found.items()):
-        text = f"{number:0128x}"
-        if record["name"] in SOLVED:
-            text = key.sign(json.dumps(record, indent=2, sort_keys=True).encode()).hex()
-        made[name] = {public: {"signature": text}}
-    return made
-
-
-def write_channel(folder: Path, count: int, signed: bool = False) -> int:
+def write_channel(folder: Path, count: int) -> int:
     """Write the index of a channel; return how many records it has."""
     from backports import zstd  # of conda-package-streaming
 
@@ -141,8 +123,7 @@ def write_channel(folder: Path, count: int, signed: bool = False) -> int:
     for subdir, packages in (("linux-64", found), ("noarch", {})):
         (folder / subdir).mkdir(parents=True)
         said = {"info": {"subdir": subdir}, "packages": {}, "packages.conda": packages}
-        more = {"signatures": signatures(packages)} if signed else {}
-        text = json.dumps({**said, "removed": [], "repodata_version": 1, **more}).encode()
+        text = json.dumps({**said, "removed": [], "repodata_version": 1}).encode()
         (folder / subdir / "repodata.json").write_bytes(text)
         packed = zstd.compress(text)
         (folder / subdir / "repodata.json.zst").write_bytes(packed)
@@ -165,7 +146,7 @@ def serving(folder: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def write_recipe(folder: Path, url: str, signed: bool = False) -> None:
+def write_recipe(folder: Path, url: str) -> None:
     """Write a recipe of that channel, and what is known of it: nothing."""
     (folder / "knowledge").mkdir(parents=True)
     channel = {"url": url, "recorded": "2026-11-01", "sources": ["made up"], "packages": {}}
@@ -176,11 +157,6 @@ def write_recipe(folder: Path, url: str, signed: bool = False) -> None:
     stack = {name: "*" for name in NAMES if name != "pip"}
     recipe = {"schema": 1, "name": "large", "summary": "Large", "arch": ["x86_64"]}
     recipe |= {"backend": "conda", "channels": ["large"], "stack": stack}
-    if signed:
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-        key = Ed25519PrivateKey.from_private_bytes(SECRET).public_key()
-        recipe["channel-keys"] = {"large": [key.public_bytes_raw().hex()]}
     (folder / "large.yaml").write_text(json.dumps(recipe))
 
 
@@ -225,16 +201,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--records", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--signed", action="store_true", help="the records are, with a stated key")
     parser.add_argument("--limit", type=float, help="times what py-rattler takes alone")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        folder, written = Path(name), (options.records, options.signed)
+        folder = Path(name)
         # Elsewhere: what this process held would count as memory of those that it starts.
         with ProcessPoolExecutor(1) as elsewhere:
-            count = elsewhere.submit(write_channel, folder / "channel", *written).result()
+            count = elsewhere.submit(write_channel, folder / "channel", options.records).result()
         with serving(folder / "channel") as url:
-            write_recipe(folder / "recipes", url, options.signed)
+            write_recipe(folder / "recipes", url)
             # The first one compiles, and is left out.
             taken = [*itertools.islice(rounds(folder, url), options.rounds + 1)][1:]
     print(f"{count} records, medians of {options.rounds} rounds")

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Sets up what the tests need and runs them: formatter, linter, type checker, pytest.
 #
-#   bash ci/test.sh                  all that is to pass before a change is taken, see docs/testing.md for how long
+#   bash ci/test.sh                  everything that a change has to pass
 #   bash ci/test.sh tests/render -k lua   words for pytest: only these tests of the tool
 #   bash ci/test.sh -m long          what takes longer, and more of the runtime and other Pythons
+#   bash ci/test.sh -m long 1/3      a third of that, for a machine that is lent for less time
 #
 # A virtual environment is made in .venv-test (ENVBUILD_TEST_VENV names another). What is made in it
-# is used again for a week. docs/testing.md says what runs when, and how long it takes.
+# is reused for a week. docs/testing.md describes what runs when.
 # shellcheck disable=SC2329 # lanes and the trap call functions by name
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -27,8 +28,13 @@ for name in python3 python3.13 python3.12 python3.11 python3.10; do
 done
 [ -n "$python" ] || { echo "no Python >= 3.10 with venv on PATH; name one: PYTHON=... bash ci/test.sh" >&2; exit 9; }
 
-long=
-[ "$*" = "-m long" ] && long=yes
+# Of how many parts which one runs.
+long='' part=1 parts=1
+if [[ "$*" =~ ^-m\ long(\ ([1-9])/([1-9]))?$ ]]; then
+    long=yes part=${BASH_REMATCH[2]:-1} parts=${BASH_REMATCH[3]:-1}
+    set -- -m long
+    [ "$part" -le "$parts" ] || { echo "part $part of $parts" >&2; exit 2; }
+fi
 
 venv=${ENVBUILD_TEST_VENV:-$PWD/.venv-test}
 say "components"
@@ -120,8 +126,10 @@ end_lanes() {
 }
 trap end_lanes EXIT
 
-# It needs nothing of what follows, which keeps one core busy.
-if [ $# -eq 0 ] || [ -n "$long" ]; then
+# It needs nothing of what follows, which keeps one core busy. The first part has it, the last one the
+# other Pythons.
+runtime=
+if [ "$part" = 1 ] && { [ $# -eq 0 ] || [ -n "$long" ]; }; then
     test_runtime &
     runtime=$!
 fi
@@ -181,12 +189,12 @@ test_tool_elsewhere() {
     return "$code"
 }
 
-# The date and commit at which what takes longer passed; docs/testing.md keeps the last ones.
+# The date and commit at which what takes longer passed; docs/decisions.md keeps the last ones.
 note_long() {
     local commit clean=
     commit=$(git rev-parse --short=12 HEAD) || return 0
     [ -z "$(git status --porcelain)" ] || clean=" with changes"
-    say "docs/testing.md: put this line on top of its table of passes"
+    say "docs/decisions.md: put this line at the top of the table of whole passes"
     printf '| %s | %s%s | %s |\n' "$(date -u +%F)" "$commit" "$clean" "$1"
 }
 
@@ -203,9 +211,11 @@ fi
 test_elsewhere() {
     local code=0
     lane mypy mypy || code=$?
-    tail --pid="$runtime" -f /dev/null
-    test_with_torch || code=$?
-    test_tool_elsewhere || code=$?
+    if [ -n "$runtime" ]; then
+        tail --pid="$runtime" -f /dev/null
+        test_with_torch || code=$?
+    fi
+    [ "$part" -lt "$parts" ] || test_tool_elsewhere || code=$?
     return "$code"
 }
 
@@ -222,12 +232,15 @@ mapfile -t words < <(report_to "$tool")
 first=(tests/integration/test_*.py tests/render/test_render_build.py tests/test_contributing.py)
 first+=(tests/{target_tools,smoke,resolve}/test_*.py)
 mapfile -t rest < <(find tests -name 'test_*.py' | sort | grep -vxFf <(printf '%s\n' "${first[@]}"))
-lane "$tool" python -m pytest -n 2 --dist loadfile --no-loadscope-reorder "${words[@]}" "$@" "${first[@]}" "${rest[@]}" ||
-    code=$?
-wait "$runtime" || code=$?
+files=() count=0
+for file in "${first[@]}" "${rest[@]}"; do
+    ((count++ % parts == part - 1)) && files+=("$file")
+done
+lane "$tool" python -m pytest -n 2 --dist loadfile --no-loadscope-reorder "${words[@]}" "$@" "${files[@]}" || code=$?
+[ -z "$runtime" ] || wait "$runtime" || code=$?
 wait "$elsewhere" || code=$?
 say "$((SECONDS / 60)) min $((SECONDS % 60)) s"
 if [ -n "$long" ] && [ "$code" = 0 ]; then
-    note_long "$((SECONDS / 60)) min"
+    note_long "part $part of $parts, $((SECONDS / 60)) min"
 fi
 exit "$code"

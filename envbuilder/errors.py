@@ -36,9 +36,8 @@ class DocumentError(EnvbuildError):
     """One or more documents are wrong; ``problems`` holds every finding."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
-        super().__init__(problems[0].message)
+        super().__init__(*problems[0][:2])
         self.problems = problems
-        self.details = {}
 
 
 class NoSolutionError(EnvbuildError):
@@ -54,7 +53,7 @@ class KnownBadError(NoSolutionError):
 
 
 class MissingToolError(EnvbuildError):
-    """A program or a file that the task needs is not to be had on this machine."""
+    """A program or a file that the task needs is not available on this machine."""
 
     code = ExitCode.MISSING_TOOL
 
@@ -67,13 +66,23 @@ def os_error(error: OSError) -> EnvbuildError:
     """Say what a failed file operation means and what to try."""
     what = f"{error.strerror or error}"
     where = f": {error.filename}" if error.filename else ""
-    hints = {
-        errno.ENOSPC: (f"the file system is full: free some space, or {_ELSEWHERE}",),
-        errno.EDQUOT: (f"your quota is used up: free some space, or {_ELSEWHERE}",),
-        errno.EROFS: (f"that file system is read-only: {_ELSEWHERE}, or another machine",),
-        errno.EACCES: (f"you may not write there: {_ELSEWHERE}, or ask its owner",),
-        errno.EPERM: (f"you may not write there: {_ELSEWHERE}, or ask its owner",),
-        errno.ENOTDIR: (f"a part of that path is a file, not a folder: {_ELSEWHERE}",),
-        errno.ENAMETOOLONG: ("the path is too long: use a shorter --root or --output",),
-    }.get(error.errno or 0, ())
-    return BuildError(f"{what}{where}", *hints)
+    message, number = f"{what}{where}", error.errno
+    if number == errno.ENOSPC:
+        hint = f"the file system is full: free some space, or {_ELSEWHERE}"
+        return BuildError("file.disk-full", message, hint)
+    if number == errno.EDQUOT:
+        hint = f"your quota is exceeded: free some space, or {_ELSEWHERE}"
+        return BuildError("file.quota-exceeded", message, hint)
+    if number == errno.EROFS:
+        hint = f"the file system is read-only: {_ELSEWHERE}, or another machine"
+        return BuildError("file.read-only", message, hint)
+    if number in (errno.EACCES, errno.EPERM):
+        hint = f"you have no permission: {_ELSEWHERE}, or ask the owner of the file"
+        return BuildError("file.no-permission", message, hint)
+    if number == errno.ENOTDIR:
+        hint = f"a part of the path is a file, not a folder: {_ELSEWHERE}"
+        return BuildError("file.not-a-folder", message, hint)
+    if number == errno.ENAMETOOLONG:
+        hint = "the path is too long: use a shorter --root or --output"
+        return BuildError("file.name-too-long", message, hint)
+    return BuildError("file.error", message)

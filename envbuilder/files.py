@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
 from .errors import DriftError
 from .target_tools.files import (
@@ -69,8 +69,9 @@ def open_unchanged(path: Path) -> Iterator[IO[bytes]]:
         ended = os.fstat(stream.fileno())
         if _version(begun) != _version(ended):
             raise DriftError(
-                f"{path} was changed while it was read",
-                "nothing of it was used; run it again when nothing writes to the file",
+                "file.changed-while-read",
+                f"{path} changed while it was being read",
+                "the file was not used; run again when no process writes to it",
             )
 
 
@@ -92,13 +93,23 @@ def _version(status: os.stat_result) -> tuple[int, int, int]:
 
 
 def code_state(*folders: Path) -> list[tuple[str, int, int]]:
-    """Return path, size and time of all Python below some folders: of other code it is another."""
-    found = []
+    """Return path, size and time of all Python files below some folders.
+
+    Raises OSError for a folder that does not exist: its code would never be compared.
+    """
+    states = []
     for folder in folders:
-        for here, _, names in os.walk(folder):
-            paths = (f"{here}/{name}" for name in names if name.endswith(".py"))
-            found += [(path, os.stat(path)) for path in paths]  # noqa: PTH116 - hundreds of them
-    return sorted((path, stat.st_size, stat.st_mtime_ns) for path, stat in found)
+        for parent, _, names in os.walk(folder, onerror=_raise):
+            for name in names:
+                if name.endswith(".py"):
+                    path = f"{parent}/{name}"
+                    status = os.stat(path)  # noqa: PTH116 - hundreds of files
+                    states.append((path, status.st_size, status.st_mtime_ns))
+    return sorted(states)
+
+
+def _raise(error: OSError) -> NoReturn:
+    raise error
 
 
 @contextlib.contextmanager

@@ -51,10 +51,14 @@ def _popen(
         started: subprocess.Popen[bytes] = processes.popen(command, env, cwd, stdout, stderr, stdin)
     except FileNotFoundError as error:
         raise MissingToolError(
-            f"cannot start {command[0]!r}: no such program", "envbuild doctor shows what is missing"
+            "program.not-found",
+            f"cannot start {command[0]!r}: no such program",
+            "envbuild doctor shows what is missing",
         ) from error
     except PermissionError as error:
-        raise MissingToolError(f"cannot start {command[0]!r}: {error.strerror}") from error
+        raise MissingToolError(
+            "program.not-startable", f"cannot start {command[0]!r}: {error.strerror}"
+        ) from error
     return started
 
 

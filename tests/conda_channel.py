@@ -13,17 +13,13 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from envbuilder.channels.signatures import canonical
-from envbuilder.model.artifact import CondaArchive
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from envbuilder.knowledge.artifacts import CondaArchive
 
 # As conda-build writes it where the prefix will be: as long as a prefix may become.
 PLACEHOLDER = "/placeholder".ljust(255, "_")
@@ -147,28 +143,6 @@ def change_record(channel: Path, file: str, **said: object) -> None:
     for other in path.parent.glob("repodata*"):
         other.unlink()
     path.write_text(json.dumps(index), encoding="utf-8")
-
-
-def public_key(key: Ed25519PrivateKey) -> str:
-    """Return the public part of a key as channels name it."""
-    return key.public_key().public_bytes_raw().hex()
-
-
-def sign_channel(
-    folder: Path, *keys: Ed25519PrivateKey, then: Callable[[Any], None] | None = None
-) -> None:
-    """Sign what a channel says of each package, as conda-content-trust does; *then* change it."""
-    for file in folder.glob("*/repodata.json"):
-        said = json.loads(file.read_text())
-        said["signatures"] = {
-            name: {public_key(key): {"signature": key.sign(canonical(each)).hex()} for key in keys}
-            for name, each in said["packages.conda"].items()
-        }
-        if then:
-            then(said)
-        file.write_text(json.dumps(said))
-        # It would be read in place of the other, and is not signed.
-        file.with_name("repodata.json.zst").unlink(missing_ok=True)
 
 
 def from_wheel(

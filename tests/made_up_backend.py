@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from envbuilder import data
-from envbuilder.backends import BACKENDS
+from envbuilder.build.backends import BACKENDS
+from envbuilder.knowledge.rows import Component
 from envbuilder.model.backend import BackendTraits, PrefixParts, Script
-from envbuilder.model.knowledge import Component
 from envbuilder.model.plan import Plan, Step
 
 COPIED = """\

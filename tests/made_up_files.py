@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from envbuilder.model.artifact import GitRevision, GitTree, Sdist, Wheel, tree_file
-from envbuilder.model.base import sha256_text
-from envbuilder.model.lock_check import only_built_with
+from envbuilder.base import sha256_text
+from envbuilder.knowledge.artifacts import GitRevision, GitTree, Sdist, Wheel, tree_file
+from envbuilder.locking.lock_check import only_built_with
 from envbuilder.model.plan import Lock, Plan
 from envbuilder.target_tools.names import normalize
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from envbuilder.launchers import LAUNCHERS
-from envbuilder.launchers.protocol import Traits
+from envbuilder.launching.launchers import LAUNCHERS
+from envbuilder.launching.launchers.protocol import Traits
 from envbuilder.model.launch import LaunchRequest, Words
 
 COMMAND: Words = ("palsrun",)

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from envbuilder.errors import UsageError
+from envbuilder.launching.schedulers import SCHEDULERS
+from envbuilder.launching.schedulers.protocol import Ask, Which, no_job_step, no_job_task, no_pmi
 from envbuilder.model.job import Job, JobScript
 from envbuilder.model.launch import Host, Hosts, LaunchNode, Words
-from envbuilder.model.site import Launcher
-from envbuilder.schedulers import SCHEDULERS
-from envbuilder.schedulers.protocol import Ask, Which, no_job_step, no_job_task, no_pmi
+from envbuilder.model.site import SiteLauncher
 
 TITLE = "PJM"
 SUBMIT = "pjsub"
@@ -51,13 +51,17 @@ def job_hosts(
 ) -> Hosts:
     file = environ.get("PJM_O_NODEINF")
     if not file:
-        raise UsageError("this is a job of PJM, and PJM_O_NODEINF is not set", "name the hosts: -H")
+        raise UsageError(
+            "job.variable-not-set",
+            "PJM_O_NODEINF is not set in this job of PJM",
+            "give hosts: -H",
+        )
     slots = Counter(read(file, "PJM_O_NODEINF").split())
     return tuple(Host(name, number) for name, number in slots.items())
 
 
-def draft_launcher(which: Which, _ask: Ask) -> Launcher | None:
-    return Launcher(kind="hydra", command=("mpiexec",)) if which("pjshowrsc") else None
+def draft_launcher(which: Which, _ask: Ask) -> SiteLauncher | None:
+    return SiteLauncher(kind="hydra", command=("mpiexec",)) if which("pjshowrsc") else None
 
 
 def add_scheduler(monkeypatch: pytest.MonkeyPatch) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from envbuilder.model.artifact import STAND_IN
+from envbuilder.knowledge.artifacts import STAND_IN
 
 from .conda_channel import File, Package
 from .debian_channel import SERIES, SITE, TRIPLET, files_below, module_of, python_of, with_bytecode

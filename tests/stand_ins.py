@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from envbuilder.model.artifact import STAND_IN
+from envbuilder.knowledge.artifacts import STAND_IN
 
 from .conda_channel import File, Package, from_wheel, movable_python
 

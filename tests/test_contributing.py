@@ -22,12 +22,12 @@ pytestmark = pytest.mark.thorough
 _BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 DOCUMENTS = (
     *("Adding a recipe", "Adding a site", "Adding an advisory, a component or a release"),
-    "Adding a framework",
+    *("Adding a framework", "Adding a symptom"),
 )
 # What is added to a checkout, and tried in a copy of it.
 ENTRIES = (
-    *("Adding a backend", "Adding a render form"),
-    *("Adding a launcher", "Adding a scheduler", "Adding a CI provider"),
+    *("Adding a backend", "Adding a render form", "Adding a runtime"),
+    *("Adding a launcher", "Adding a scheduler", "Adding a CI provider", "Adding a check"),
 )
 
 

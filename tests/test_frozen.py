@@ -14,12 +14,12 @@ pytestmark = pytest.mark.thorough
 # What gathers something while it is put together, and leaves its function as a value.
 GATHERERS = {
     "envbuilder/diagnosis/search.py: Findings",
-    "envbuilder/formats/reading.py: Reading",
-    "envbuilder/formats/recipe.py: _Draft",
-    "envbuilder/module_system/site_modules.py: _Look",
+    "envbuilder/conda/formats/reading.py: Reading",
+    "envbuilder/conda/formats/recipe.py: _Draft",
+    "envbuilder/machine/modules/site_modules.py: _SiteModules",
     "envbuilder/render/image.py: _ImageSources",
-    "envbuilder/report.py: Report",
-    "envbuilder/resolve/loading.py: Session",
+    "envbuilder/reporter.py: Report",
+    "envbuilder/resolve/loading.py: LoadedModules",
     "envbuilder/resolve/loading.py: _Search",
 }
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from envbuilder.secret_queries import (
+from envbuilder.redaction.secret_queries import (
     is_secret_query,
     without_secret_queries,
     without_secret_query,
@@ -86,7 +86,7 @@ def test_a_long_text_takes_no_long_time(text: str) -> None:
 
 def test_short_queries_load_no_detectors() -> None:
     program = (
-        "import sys; from envbuilder.secret_queries import is_secret_query as q;"
+        "import sys; from envbuilder.redaction.secret_queries import is_secret_query as q;"
         "assert q('token=1') and not q('download=1'); sys.exit('detect_secrets' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0

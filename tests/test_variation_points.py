@@ -12,48 +12,49 @@ from collections.abc import Iterator
 
 import pytest
 
-from envbuilder.backends import BACKENDS
-from envbuilder.launchers import LAUNCHERS
-from envbuilder.pipelines import PROVIDERS
+from envbuilder.build.backends import BACKENDS
+from envbuilder.build.targets import TARGETS
+from envbuilder.ci.providers import PROVIDERS
+from envbuilder.launching.launchers import LAUNCHERS
+from envbuilder.launching.schedulers import SCHEDULERS
 from envbuilder.render.forms import FORMS
-from envbuilder.schedulers import SCHEDULERS
-from envbuilder.targets import TARGETS
+from envbuilder.runtimes import RUNTIMES
 
-from .layers import ROOMS, module_name, sources, unit_of
+from .layers import ROOMS, imports, sources
 
 # Nothing in it depends on the Python.
 pytestmark = pytest.mark.thorough
 
 # These forms are called by the languages of modulefiles, which are no variation point.
 _LANGUAGES = {"lua", "tcl"}
-NAMES = frozenset({*BACKENDS, *TARGETS, *LAUNCHERS, *SCHEDULERS, *PROVIDERS, *FORMS} - _LANGUAGES)
-FILES = {
-    path: text
-    for path, text in sources("envbuilder").items()
-    if unit_of(module_name(path)) not in ROOMS
-}
+POINTS = (BACKENDS, TARGETS, LAUNCHERS, SCHEDULERS, PROVIDERS, FORMS, RUNTIMES)
+NAMES = frozenset({name for point in POINTS for name in point} - _LANGUAGES)
+FILES = {path: text for path, text in sources("envbuilder").items() if not path.startswith(ROOMS)}
 
 # Places that may, and why.
+_INSIDE = "names of libraries and modules that the programs inside a target look at"
 _PROGRAMS = "which MPI a program belongs to, by what it prints"
 _REPORT = "names of doctor's sections and lines"
 STATED: dict[str, tuple[int, str]] = {
     "envbuilder/model/recipe.py": (1, "what people take for backends"),
     "envbuilder/model/proofs.py": (2, "MPIs in locks of before pins said what they fulfil"),
-    "envbuilder/model/site.py": (1, "the origins of components"),
-    "envbuilder/model/channels.py": (1, "the origin of what comes from conda channels"),
+    "envbuilder/knowledge/terms.py": (1, "the origins of components"),
+    "envbuilder/knowledge/channels.py": (1, "the origin of what comes from conda channels"),
     "envbuilder/model/validation.py": (1, "the kinds of environments, whoever made them"),
-    "envbuilder/model/pipeline.py": (1, "a stage of pipelines, called as the verb envbuild image"),
-    "envbuilder/commands/pipeline.py": (2, "the verbs envbuild bundle and envbuild image"),
-    "envbuilder/formats/conda_lock.py": (1, "the managers of packages in conda-lock.yml"),
-    "envbuilder/formats/pixi_lock.py": (1, "the kinds of packages in pixi.lock"),
+    "envbuilder/ci/values.py": (1, "a stage of pipelines, called as the verb envbuild image"),
+    "envbuilder/ci/jobs.py": (2, "the verbs envbuild bundle and envbuild image"),
+    "envbuilder/conda/formats/conda_lock.py": (1, "the managers of packages in conda-lock.yml"),
+    "envbuilder/conda/formats/pixi_lock.py": (1, "the kinds of packages in pixi.lock"),
     "envbuilder/images/oci_signatures.py": (1, "a key of the text that cosign signs"),
     "envbuilder/inspect/mpi.py": (2, _PROGRAMS),
     "envbuilder/doctor/capabilities.py": (2, _REPORT),
     "envbuilder/doctor/examine.py": (1, _REPORT),
-    "envbuilder/doctor/items.py": (1, _REPORT),
-    "envbuilder/doctor/mpi.py": (3, _PROGRAMS),
-    "envbuilder/doctor/system.py": (2, _PROGRAMS),
-    "envbuilder/host/mpi.py": (14, _PROGRAMS),
+    "envbuilder/machine/items.py": (1, _REPORT),
+    "envbuilder/machine/mpi_programs.py": (3, _PROGRAMS),
+    "envbuilder/machine/system.py": (2, _PROGRAMS),
+    "envbuilder/machine/mpi.py": (15, _PROGRAMS),
+    "envbuilder/target_tools/horovod_build.py": (1, _INSIDE),
+    "envbuilder/target_tools/smoke/api_horovod.py": (2, _INSIDE),
     "envbuilder/target_tools/library_facts.py": (1, _PROGRAMS),
 }
 
@@ -101,12 +102,26 @@ def test_nothing_outside_the_rooms_knows_an_entry_by_its_name() -> None:
     assert wrong == {}, "ask the entry instead of its name; take a use that is gone from the list"
 
 
+def test_nothing_outside_the_room_imports_one_runtime() -> None:
+    """Its constants and functions would be another way to know it by name."""
+    modules = {
+        f"envbuilder.runtimes.{each.__name__.rpartition('.')[2]}" for each in RUNTIMES.values()
+    }
+    wrong = {
+        path: found
+        for path, text in FILES.items()
+        if (found := [each for each in imports(path, text) if each.startswith((*modules,))])
+    }
+    assert wrong == {}
+
+
 NAME = sorted(LAUNCHERS)[0]
 
 
 @pytest.mark.parametrize(
     "line",
     [
+        *(f"x = runtime.package == '{name}'" for name in RUNTIMES),
         f"x = backend == '{NAME}'",
         f"x = '{NAME}' != backend",
         f"x = backend in ('other', '{NAME}')",

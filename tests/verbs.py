@@ -30,3 +30,8 @@ class Answer(NamedTuple):
 def answers(printed: str) -> list[Answer]:
     """Return the answer of each verb, from what the script printed."""
     return [Answer(*json.loads(line)) for line in printed.splitlines()]
+
+
+def problem_ids(printed: str) -> list[str]:
+    """Return the ids of the problems that a verb with ``--json`` printed."""
+    return [problem["id"] for problem in json.loads(printed)["problems"]]

@@ -54,7 +54,8 @@ def command_line(words: Sequence[str] = ()) -> typer.Typer:
     """
     line = typer.Typer(
         name="envbuild",
-        help="From a recipe to a deep-learning environment that proves its ranks can talk.",
+        help="Build deep-learning environments from recipes and prove that their ranks can "
+        "communicate.",
         epilog=EXIT_CODES,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
@@ -102,5 +103,5 @@ def main() -> None:
     except OSError as error:
         # Help and version, which Typer writes before there is a session that catches it.
         streams.drop_output()
-        typer.echo(f"error: the output cannot be written: {error.strerror}", err=True)
+        typer.echo(f"error: cannot write to standard output: {error.strerror}", err=True)
         sys.exit(5)

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
-from ..commands.options import CiOptions
+from ..workflow.options import CiOptions
 from .command import Group, command
 from .session import Session
 
-verbs = Group("ci", "Pipelines: plan, lock, build, prove, scan and publish recipes of a site.")
+verbs = Group(
+    "ci", "Pipelines that plan, lock, build, test, scan and publish the recipes of a site."
+)
 
 
 @command(verbs, example="ci render --site summit --base /ccs/proj/envbuild", json=False)
@@ -19,16 +21,18 @@ def render(
     session: Session,
     options: CiOptions,
     provider: Annotated[
-        str | None, typer.Option(metavar="NAME", help="{providers}. Else the first of these.")
+        str | None,
+        typer.Option(metavar="NAME", help="One of: {providers} (default: the first of these)."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write. Else standard output.")
+        Path | None,
+        typer.Option("--output", "-o", help="File to write (default: standard output)."),
     ] = None,
 ) -> None:
-    """Write a pipeline for a matrix of recipes and architectures. No network, nothing built."""
-    from ..commands.ci import render as run
-    from ..commands.output import output_path
+    """Write a pipeline for a matrix of recipes and architectures. No network, builds nothing."""
+    from ..ci.command import render as run
     from ..files import write_atomically
+    from ..workflow.output import output_path
 
     path = output_path(output, session.context)
     text = run(options, provider, session.context)
@@ -43,18 +47,19 @@ def run(
     session: Session,
     options: CiOptions,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Do what has not passed in the last run.")
+        bool, typer.Option("--resume", help="Run only the jobs that did not pass in the last run.")
     ] = False,
     nightly: Annotated[
-        bool, typer.Option("--nightly", help="Do the jobs of the night instead.")
+        bool, typer.Option("--nightly", help="Run the nightly jobs instead.")
     ] = False,
 ) -> int:
-    """Do the same jobs on this machine, one after the other; files and logs in envbuild-ci.
+    """Run the jobs of the pipeline on this machine, one after another.
 
-    A job that fails ends what needs it, and no other recipe. The exit code is that of the first.
+    Files and logs are written to envbuild-ci. If a job fails, the jobs that need it are skipped;
+    other recipes continue. The exit code is that of the first failed job.
     """
-    from ..commands.ci import run as do
-    from ..views import pipeline as views
+    from ..ci import view as views
+    from ..ci.command import run as do
 
     value = do(options, session.context, resume=resume, nightly=nightly)
     session.report.show(value, views.finished(value))

@@ -24,7 +24,7 @@ _RECIPES = Parameter(
     annotation=Annotated[
         list[Path] | None,
         typer.Option(
-            "--recipes", metavar="DIR", help="Further folder of recipes; may be repeated."
+            "--recipes", metavar="DIR", help="An additional folder of recipes. May be repeated."
         ),
     ],
 )
@@ -40,13 +40,27 @@ class _Command(TyperCommand):
     """A command whose help names the entries of the variation points: ``{launchers}``."""
 
     def format_help(self, *words: Any) -> None:
-        from ..commands.entries import names
-
         for each in self.params:
             if isinstance(text := getattr(each, "help", None), str):
-                named = re.sub(r"\{(\w+)\}", lambda match: names(match[1]), text)
+                named = re.sub(r"\{(\w+)\}", lambda match: _entry_names(match[1]), text)
                 each.help = named  # type: ignore[attr-defined]
         super().format_help(*words)
+
+
+def _entry_names(point: str) -> str:
+    """Return the names of launchers, providers or forms of one file, as help lists them."""
+    # lazy import: only help lists them
+    if point == "launchers":
+        from ..launching.launchers import LAUNCHERS
+
+        return f"{', '.join([*LAUNCHERS][:-1])} or {[*LAUNCHERS][-1]}"
+    if point == "providers":
+        from ..ci.providers import PROVIDERS
+
+        return ", ".join(PROVIDERS)
+    from ..workflow.texts import forms
+
+    return ", ".join(forms())
 
 
 Verb = Callable[..., "int | None"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..commands.options import ArchOption, RootOption, SignatureOptions
+from ..workflow.options import ArchOption, RootOption, SignatureOptions
 from .command import Group, command
 from .environments import environment_or_active
 from .session import Session
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 def _group(kind: Kind) -> Group:
     """Return the commands that recipes and sites share."""
     prefix = f"{kind}s"
-    group = Group(prefix, f"Look at {kind}s and check your own.")
+    group = Group(prefix, f"List, show and check {kind}s.")
     one = {"recipe": "allreduce", "site": "taurus-ml"}[kind]
 
     @command(group, "list", example=f"{prefix} list")
     def list_documents(session: Session) -> None:
-        """List them, with the file of each that is not shipped."""
+        """List all names, with the file of each document that envbuild does not ship."""
         from ..commands.library import list_documents as run
         from ..views import documents as views
 
@@ -33,7 +33,7 @@ def _group(kind: Kind) -> Group:
 
     @command(group, "show", example=f"{prefix} show {one}")
     def show(session: Session, name: str) -> None:
-        """Print one as it is written; with --json as it is read."""
+        """Print one document as it is written; with --json, as envbuild reads it."""
         from ..commands.library import show as run
 
         value, text = run(kind, name, session.context)
@@ -41,9 +41,9 @@ def _group(kind: Kind) -> Group:
 
     @command(group, "check", example=f"{prefix} check my-{kind}.yaml")
     def check(session: Session, files: list[Path]) -> None:
-        """Check files; every problem of all of them is shown with its line and column."""
-        from ..commands.library import check as run
+        """Check files and show every problem with its line and column."""
         from ..views import documents as views
+        from ..workflow.document_checks import check as run
 
         value = run(kind, files, session.context)
         session.report.show(value, views.checked(value))
@@ -67,27 +67,33 @@ def recipe_from(
     session: Session,
     name: Annotated[
         str | None,
-        environment_or_active("PATH|NAME[/N]", "The folder of an environment, or one of a root."),
+        environment_or_active(
+            "PATH|NAME[/N]", "The folder of an environment, or an environment of a root."
+        ),
     ] = None,
     root: RootOption = None,
     loaded: Annotated[
         bool,
-        typer.Option("--loaded", help="The modules that are loaded in this shell belong to it."),
+        typer.Option("--loaded", help="Include the modules that are loaded in this shell."),
     ] = False,
     called: Annotated[
         str | None,
-        typer.Option("--name", metavar="NAME", help="Of the recipe. Else as the folder is called."),
+        typer.Option(
+            "--name", metavar="NAME", help="Name of the recipe (default: the folder's name)."
+        ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="A new file. Else standard output."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="New file to write (default: standard output)."
+        ),
     ] = None,
 ) -> None:
-    """Print the recipe that would make an environment again, whoever built it. Only reads.
+    """Print a recipe that reproduces an existing environment. The environment is only read.
 
-    What nothing says is not guessed: it is listed in the recipe's first lines.
+    envbuild does not guess: the first lines of the recipe list what it could not determine.
     """
-    from ..commands.recipes_from import recipe_from as run
+    from ..recipes_from.command import recipe_from as run
     from ..views import documents as views
 
     value = run(name, root, called, output, session.context, loaded=loaded)
@@ -108,19 +114,23 @@ def import_file(
         ),
     ],
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of the recipe. Else as the file says.")
+        str | None,
+        typer.Option(metavar="NAME", help="Name of the recipe (default: the name in the file)."),
     ] = None,
     arch: ArchOption = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="A new file. Else standard output."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="New file to write (default: standard output)."
+        ),
     ] = None,
 ) -> None:
-    """Make a recipe of another tool's file; what a recipe cannot say is named.
+    """Convert another tool's file to a recipe, with a warning for each part it cannot convert.
 
-    Of a lock it pins every package; envbuild lock NAME --from FILE takes just these files.
+    A recipe from a lock file pins every package. envbuild lock NAME --from FILE locks exactly
+    its files.
     """
-    from ..commands.foreign import import_recipe
+    from ..workflow.foreign_files import import_recipe
 
     made = import_recipe(file, name, arch, output, session.context)
     for each in made.left_out:
@@ -135,29 +145,31 @@ def import_file(
 def snapshot(
     session: Session,
     site: Annotated[
-        str, typer.Argument(metavar="SITE", help="A site's name or file; local: this machine.")
+        str, typer.Argument(metavar="SITE", help="A site's name or file. local: this machine.")
     ],
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write it there, not to the screen."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="File to write (default: standard output)."
+        ),
     ] = None,
     probe: Annotated[
-        bool, typer.Option("--probe", help="Also load modules and ask what they bring.")
+        bool, typer.Option("--probe", help="Also load each module and record what it provides.")
     ] = False,
     tree: Annotated[
         list[str] | None,
-        typer.Option(metavar="DIR", help="Look there instead; may be repeated."),
+        typer.Option(metavar="DIR", help="Read this module tree instead. May be repeated."),
     ] = None,
 ) -> None:
-    """Record what a site's module trees hold, for planning on any machine.
+    """Record the modules of a site, for planning on any machine.
 
-    Run it on a login node of the site. It loads the site's preloads and shows every module;
-    nothing is changed there. A site file without a snapshot is made to use the one of --output.
+    Run it on a login node of the site. It loads the site's preloads, shows every module and
+    changes nothing there. If the site file has no snapshot, it is edited to use --output FILE.
     """
     from ..commands import sites as run
-    from ..commands.output import output_path
     from ..files import write_atomically
     from ..views import documents as views
+    from ..workflow.output import output_path
 
     path = output_path(output, session.context)
     detected = run.take_snapshot(site, session.context, probe=probe, trees=tree)
@@ -187,19 +199,24 @@ def detect(
     session: Session,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write it to our-site.yaml."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File to write, such as our-site.yaml (default: standard output).",
+        ),
     ] = None,
 ) -> None:
-    """Draft a site document from what this machine has; with --json all that was found."""
+    """Draft a site document for this machine; with --json, show everything that was detected."""
     from ..commands import sites as run
-    from ..commands.output import output_path
     from ..files import write_atomically
+    from ..workflow.output import output_path
 
     path = output_path(output, session.context)
     text = run.draft_site(session.context, output)
     if path is not None:
         write_atomically(path, text)
-        session.report.say(f"wrote {path}: a draft, read it and fill in what is missing")
+        session.report.say(f"wrote {path}: a draft; check it and fill in what is missing")
         for line in run.next_steps(path, text):
             session.report.say(line)
     if session.report.as_json:
@@ -217,13 +234,13 @@ advisories = Group("advisories", "List and show advisories, check versions.")
 def list_rows(
     session: Session,
     component: Annotated[
-        str | None, typer.Option(help="Only what speaks of it, or of its kind.")
+        str | None, typer.Option(help="Only rows about this component or its kind.")
     ] = None,
     severity: Annotated[
-        str | None, typer.Option(help="Only these: error, warning or info.")
+        str | None, typer.Option(help="Only rows of this severity: error, warning or info.")
     ] = None,
 ) -> None:
-    """List advisories, couplings and rules of flags, a line each."""
+    """List advisories, couplings and flag rules, one on each line."""
     from ..commands import advisories as run
     from ..views import advisories as views
 
@@ -234,9 +251,9 @@ def list_rows(
 @command(advisories, "show", example="advisories show OMPI-001")
 def show_row(
     session: Session,
-    name: Annotated[str, typer.Argument(metavar="ID", help="The id of a row.")],
+    name: Annotated[str, typer.Argument(metavar="ID", help="Its id, such as OMPI-001.")],
 ) -> None:
-    """Show all of one row: condition, remedies, sources, notes."""
+    """Show one advisory, coupling or flag rule: condition, remedies, sources, notes."""
     from ..commands import advisories as run
     from ..views import advisories as views
 
@@ -250,21 +267,24 @@ def show_row(
 def check_versions(
     session: Session,
     versions: Annotated[
-        list[str], typer.Argument(metavar="COMPONENT==VERSION...", help="What is there together.")
+        list[str],
+        typer.Argument(metavar="COMPONENT==VERSION...", help="The versions of one stack."),
     ],
     arch: ArchOption = None,
     fact: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="network=infiniband, mpi.cuda_aware=true, horovod.origin=pip, "
-            "flags.HOROVOD_WITH_MPI=1 (then flags not stated count as not set)...; may be "
+            help="A fact, such as network=infiniband, mpi.cuda_aware=true, horovod.origin=pip or "
+            "flags.HOROVOD_WITH_MPI=1 (flags that are not given then count as unset). May be "
             "repeated.",
         ),
     ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Tell each advisory.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show each advisory in full.")
+    ] = False,
 ) -> int:
-    """Check versions against the advisories; exit code 4 if one that holds is an error."""
+    """Check versions against the advisories; exit code 4 if an error applies."""
     from ..commands.advisories import check as run
     from ..errors import ExitCode
     from ..views import advisories as views
@@ -274,7 +294,7 @@ def check_versions(
     return ExitCode.KNOWN_BAD if value.bad else ExitCode.OK
 
 
-bundles = Group("bundle", "Look at bundles and install them.")
+bundles = Group("bundle", "Verify and install bundles.")
 
 
 @command(
@@ -287,10 +307,10 @@ def verify(
     ],
     signed: SignatureOptions,
 ) -> int:
-    """Compare a bundle with what was packed. Nothing of it is unpacked or run.
+    """Verify the files of a bundle. Nothing is unpacked or run.
 
-    Every file against SHA256SUMS, none missing or added; the lock against itself and against what
-    is to be installed and proved. Exit code 8 if something is not as it was packed.
+    Compares every file with SHA256SUMS, and the lock with its hash and with the files to install
+    and test. Exit code 8 if a file is changed, missing or added.
     """
     from ..commands.bundle import verify as run
     from ..errors import ExitCode
@@ -305,13 +325,13 @@ def verify(
 def install(
     session: Session,
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="An unpacked bundle, or a folder with just one.")
+        Path, typer.Argument(metavar="DIR", help="An unpacked bundle, or a folder with one bundle.")
     ],
-    root: Annotated[str, typer.Option(metavar="DIR", help="Where it is published.")],
+    root: Annotated[str, typer.Option(metavar="DIR", help="The root to publish it in.")],
 ) -> None:
-    """Build, prove and publish what a bundle holds, by its own install.sh. No network.
+    """Build, test and publish a bundle by running its install.sh. No network.
 
-    Exit codes are its own: 2 if the bundle was changed, 5 for the build, 6 for the smoke test.
+    Exit codes of install.sh: 2 if the bundle was changed, 5 for the build, 6 for the smoke test.
     """
     from ..commands.bundle import install as run
 

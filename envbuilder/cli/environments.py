@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..commands.options import (
-    LaunchOptions,
-    LiveOptions,
-    RootOptions,
-    SignatureOptions,
-)
 from ..model.places import AttestationForm
+from ..workflow.options import LaunchOptions, LiveOptions, RootOptions, SignatureOptions
 from .command import Group, command
 from .session import Session, open_session
 
@@ -27,7 +22,7 @@ verbs = Group()
 
 
 def _root(session: Session, where: RootOptions) -> Root:
-    from ..commands.places import existing_root
+    from ..workflow.places import existing_root
 
     return existing_root(where, session.context)
 
@@ -52,7 +47,7 @@ def environment_or_active(metavar: str, about: str) -> Any:
     """Return an argument that names an environment, or none: the one active in this shell."""
     return typer.Argument(
         metavar=metavar,
-        help=f"{about} Else the one that is active in this shell.",
+        help=f"{about} Default: the environment that is active in this shell.",
         show_default=False,
         autocompletion=environment_names,
     )
@@ -63,12 +58,12 @@ def _named(about: str) -> Any:
     return typer.Argument(metavar="NAME[/N]", help=about, autocompletion=environment_names)
 
 
-Environment = Annotated[str, _named("An environment; without /N its default.")]
+Environment = Annotated[str, _named("An environment. Without /N: its default number.")]
 
 
 @command(verbs, "list", example="list --root /scratch/me/env", recipes=False)
 def list_(session: Session, where: RootOptions) -> None:
-    """Show the environments of a root and what was proved of each."""
+    """List the environments of a root and what the smoke test proved of each."""
     from ..commands.environments import list_all
     from ..views import environments as views
 
@@ -82,34 +77,41 @@ def import_(
     path: Annotated[
         str | None,
         typer.Argument(
-            metavar="PATH|IMAGE", help="What others built: a folder or image.", show_default=False
+            metavar="PATH|IMAGE",
+            help="The folder or image of an environment that envbuild did not build.",
+            show_default=False,
         ),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What list calls it. Else the folder's name.")
+        str | None,
+        typer.Option(metavar="NAME", help="Its name in the list (default: the folder's name)."),
     ] = None,
     forget: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Take one off the list; its files stay as they are."),
+        typer.Option(metavar="NAME", help="Remove an entry from the list. Its files remain."),
     ] = None,
     *,
     where: RootOptions,
 ) -> None:
-    """List an environment that others built, with what validate finds of it.
+    """Add an environment that envbuild did not build to the list, with the findings of validate.
 
-    It is never changed, mended or removed. Again: what is found now takes the place of before.
+    envbuild never changes or removes it. Running import again replaces the stored findings.
     """
-    from ..commands import external as run
+    from ..commands.environments import forget_external
     from ..errors import UsageError
+    from ..validate.registration import import_environment
     from ..views import environments as views
 
     if (path is None) == (forget is None):
-        raise UsageError("name what to import, or with --forget what to take off the list")
+        raise UsageError(
+            "import.path-or-forget",
+            "import needs exactly one of PATH and --forget NAME",
+        )
     if forget is not None:
-        gone = run.forget(_root(session, where), forget)
-        session.report.show(gone, f"{gone.name} is off the list; {gone.path} stays as it is")
+        gone = forget_external(_root(session, where), forget)
+        session.report.show(gone, f"removed {gone.name} from the list; {gone.path} is unchanged")
     else:
-        value = run.import_environment(where, str(path), name, session.context)
+        value = import_environment(where, str(path), name, session.context)
         session.report.show(value, "\n".join(views.external(value)))
 
 
@@ -118,13 +120,14 @@ def catalogue(
     session: Session,
     where: RootOptions,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write. Else standard output.")
+        Path | None,
+        typer.Option("--output", "-o", help="File to write (default: standard output)."),
     ] = None,
 ) -> None:
-    """Write one page of HTML of what a root holds: stacks, proofs, known problems, speed."""
-    from ..commands.catalogue import catalogue as run
-    from ..commands.output import output_path
+    """Write an HTML page about a root: stacks, smoke tests, known problems, speed."""
+    from ..catalogue.command import catalogue as run
     from ..files import write_atomically
+    from ..workflow.output import output_path
 
     path = output_path(output, session.context)
     text = run(_root(session, where), session.context)
@@ -141,38 +144,44 @@ def info(
         str,
         typer.Argument(
             metavar="NAME[/N]|IMAGE",
-            help="An environment; without /N its default. Or an image: NAME.sif, a sandbox.",
+            help="An environment (without /N: its default number), or an image: NAME.sif or a "
+            "sandbox.",
             autocompletion=environment_names,
         ),
     ],
     where: RootOptions,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Compare every file with what was published.")
+        bool, typer.Option("--verify", help="Compare every file with the published manifest.")
     ] = False,
     form: Annotated[
         AttestationForm | None,
         typer.Option(
             "--as",
-            help="Print instead what it is made of (CycloneDX, SPDX) or how it was made (in-toto).",
+            help="Print a bill of materials (CycloneDX) or the provenance (in-toto) instead.",
             show_default=False,
         ),
     ] = None,
     *,
     signed: SignatureOptions,
 ) -> int:
-    """Show one environment: components, places, every smoke test.
+    """Show one environment: components, paths and all smoke tests.
 
-    With --verify, exit code 8 if a file is not as it was published; with --as, if that is not of
-    its lock and manifest. Of an image with --site: whether it fits that site; exit code 4 if not.
+    Exit code 8 if --verify finds a changed file, or if the document of --as does not match the
+    lock and the manifest. For an image, --site checks whether it fits that site; exit code 4 if
+    it does not.
     """
     from ..commands.environments import attestation
     from ..commands.environments import info as run
-    from ..commands.image_contents import opened
     from ..errors import ExitCode, UsageError
     from ..views import environments as views
+    from ..workflow.image_contents import opened
 
     if form and verify:
-        raise UsageError("--as prints one document, --verify compares files: take one of them")
+        raise UsageError(
+            "option.conflict",
+            "--as and --verify cannot be combined",
+            "run envbuild info twice, once with each option",
+        )
     with opened(environment, lambda: _root(session, where), session.context, signed) as found:
         if form:
             document = attestation(found, form, session.context)
@@ -184,7 +193,7 @@ def info(
         value = run(found, verify=verify)
     if value.image and where.site:
         # lazy import: only of an image, and where it is to run
-        from ..commands.image_contract import fits_at
+        from ..workflow.image_contract import fits_at
 
         value = fits_at(value, where.site, session.context)
     session.report.show(value, views.info(value))
@@ -199,23 +208,21 @@ def diff(
         str,
         typer.Argument(
             metavar="LOCK",
-            help="A lock's file, an environment NAME[/N] or its recipe's file, an image; or a bill "
-            "of materials.",
+            help="A lock file, an environment NAME[/N], its recipe file, or an image.",
         ),
     ],
     after: Annotated[
         str,
         typer.Argument(
-            metavar="LOCK|live", help="Another one; live: what a plan made now would be."
+            metavar="LOCK|live", help="Another one. live: a plan of the same recipe made now."
         ),
     ],
     *,
     choice: LiveOptions,
 ) -> int:
-    """Show what two locks decide differently; exit code 8 if they do. No network.
+    """Show how the decisions of two locks differ. Exit code 8 if they differ. No network.
 
-    Inputs that changed without changing a decision are shown, and do not count. Of a bill of
-    materials (CycloneDX) or provenance (in-toto), whoever wrote it, the files are compared.
+    Inputs that changed without changing a decision are shown, but do not affect the exit code.
     """
     from ..commands.diff import compare
     from ..errors import ExitCode
@@ -231,36 +238,46 @@ def smoke(
     session: Session,
     environment: Environment,
     ranks: Annotated[
-        int | None, typer.Option(min=1, max=4096, help="Ranks to start. Else the recipe's.")
+        int | None,
+        typer.Option(min=1, max=4096, help="Number of ranks (default: the recipe's)."),
     ] = None,
     emulate: Annotated[
         bool,
-        typer.Option("--emulate", help="Prove one of another architecture here, by qemu-user."),
+        typer.Option("--emulate", help="Run an environment of another architecture in qemu-user."),
     ] = False,
     host_mpi: Annotated[
-        bool, typer.Option("--host-mpi", help="Of an image: with this machine's MPI, bound in.")
+        bool,
+        typer.Option("--host-mpi", help="For an image: bind this machine's MPI into it."),
     ] = False,
     *,
     where: RootOptions,
 ) -> None:
-    """Prove a published environment again; the evidence is kept beside it.
+    """Run the smoke test of a published environment again and store its evidence.
 
-    Of an image (NAME.sif, a sandbox), the ranks are containers that this machine's MPI starts.
+    For an image (NAME.sif or a sandbox), this machine's MPI starts one container for each rank.
     """
     from ..commands.environments import smoke as run
-    from ..commands.image_contents import is_image
     from ..errors import UsageError
     from ..views import environments as views
+    from ..workflow.image_contents import is_image
 
     if is_image(environment, session.context.path(environment)):
         # lazy import: only of an image
-        from ..commands.image_proof import smoke_image
+        from ..workflow.image_proof import smoke_image
 
         if emulate:
-            raise UsageError("--emulate is for an environment in a root: an image runs as it is")
+            raise UsageError(
+                "option.not-for-image",
+                "--emulate does not apply to an image",
+                "leave --emulate out",
+            )
         value = smoke_image(environment, where, ranks, session.context, host_mpi=host_mpi)
     elif host_mpi:
-        raise UsageError("--host-mpi is for an image: NAME.sif, or a sandbox")
+        raise UsageError(
+            "option.only-for-image",
+            f"--host-mpi applies only to an image (NAME.sif or a sandbox), not to {environment}",
+            "leave --host-mpi out",
+        )
     else:
         root = _root(session, where)
         value = run(root, environment, ranks, session.context, where.site, emulate=emulate)
@@ -275,12 +292,13 @@ def rollback(
         typer.Argument(metavar="NAME", help="An environment.", autocompletion=environment_names),
     ],
     to: Annotated[
-        int | None, typer.Option("--to", min=1, help="The number. Else the one before.")
+        int | None,
+        typer.Option("--to", min=1, metavar="N", help="The number (default: the previous one)."),
     ] = None,
     *,
     where: RootOptions,
 ) -> None:
-    """Make an earlier number the default again; running jobs keep what they loaded."""
+    """Make an earlier number the default again. Running jobs are not affected."""
     from ..commands.environments import rollback as run
     from ..views import environments as views
 
@@ -293,29 +311,34 @@ def remove(
     session: Session,
     environment: Annotated[
         str,
-        _named("A number, which is not the default; NAME alone with --unfinished, --all, --keep."),
+        _named("A number that is not the default. NAME alone for --unfinished, --all, --keep."),
     ],
     unfinished: Annotated[
-        bool, typer.Option("--unfinished", help="Remove builds that were never published.")
+        bool, typer.Option("--unfinished", help="Remove unpublished builds.")
     ] = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="Remove all numbers, the default too, and all builds.")
+        bool, typer.Option("--all", help="Remove all numbers (also the default) and all builds.")
     ] = False,
     keep: Annotated[
-        int | None, typer.Option("--keep", min=0, help="Remove all but the newest so many numbers.")
+        int | None,
+        typer.Option("--keep", min=0, metavar="N", help="Remove all but the N newest numbers."),
     ] = None,
     older_than: Annotated[
         int | None,
         typer.Option(
-            "--older-than", min=0, metavar="DAYS", help="Remove what was published before that."
+            "--older-than",
+            min=0,
+            metavar="DAYS",
+            help="Remove the numbers that were published more than DAYS days ago.",
         ),
     ] = None,
     *,
     where: RootOptions,
 ) -> None:
-    """Remove one number; never the default, never what a process here still uses.
+    """Remove one number of an environment.
 
-    With --keep and --older-than, for cron: every number of a NAME to which both apply.
+    The default and numbers in use by a process on this machine are never removed. --keep and
+    --older-than together remove the numbers to which both apply (for use in cron).
     """
     from ..commands.environments import What
     from ..commands.environments import remove as run
@@ -324,7 +347,11 @@ def remove(
 
     old = keep is not None or older_than is not None
     if unfinished + everything + old > 1:
-        raise UsageError("--unfinished, --all, and --keep or --older-than are different removals")
+        raise UsageError(
+            "option.conflict",
+            "--unfinished, --all and --keep/--older-than cannot be combined",
+            "run envbuild remove once for each of them",
+        )
     what: What = "all" if everything else "unfinished" if unfinished else "old" if old else "number"
     value = run(
         _root(session, where),
@@ -339,12 +366,12 @@ def remove(
 
 @command(verbs, example="launch allreduce -H server1:4,server2:4 -- python train.py")
 def launch(session: Session, environment: Environment, options: LaunchOptions) -> None:
-    """Print the line that starts a program on all ranks. Starts nothing.
+    """Print the command line that starts a program on all ranks. Starts nothing.
 
-    Where nothing of that name is published it is the recipe's, as it would be at the site. Of an
-    image (NAME.sif, a sandbox), each rank is a container that the host's MPI starts.
-    The hosts are those of -H or --hostfile, else of the Slurm or LSF job that the shell is in, else
-    this machine alone.
+    If no environment of that name is published, the line is for the plan of the recipe. For an
+    image (NAME.sif or a sandbox), the host's MPI starts one container for each rank.
+    Hosts: -H or --hostfile (default: the hosts of the current Slurm or LSF job, otherwise this
+    machine).
     """
     from ..commands.launch import launch as run
 

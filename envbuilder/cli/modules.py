@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from ..commands.options import MatrixOptions
+from ..workflow.options import MatrixOptions
 from .command import Group, command
 from .session import Session
 
-verbs = Group("module", "Modulefiles that a site puts into its module trees.")
+verbs = Group("module", "Modulefiles for the module trees of a site.")
 
 
 @command(verbs, example="module render --site summit --base /ccs/proj/envbuild --output modules")
@@ -19,13 +19,14 @@ def render(
     session: Session,
     options: MatrixOptions,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Written are DIR/lua and DIR/tcl.")
+        Path,
+        typer.Option("--output", "-o", metavar="DIR", help="Folder to write: DIR/lua and DIR/tcl."),
     ],
 ) -> None:
-    """Write a tree with a module for each recipe, and that of envbuild itself. No network.
+    """Write a module tree with one module for each recipe and one for envbuild. No network.
 
-    What is published in the site's root has its number and proof; what is not says so when it is
-    loaded.
+    A module of a published environment contains its number and evidence. A module of a recipe
+    that is not published prints a message when it is loaded.
     """
     from ..commands.modules import render_tree
 

@@ -17,8 +17,8 @@ from .streams import drop_output
 if TYPE_CHECKING:
     from types import FrameType
 
-    from ..commands.context import Context
-    from ..report import Report
+    from ..reporter import Report
+    from ..workflow.context import Context
 
 
 class Session(NamedTuple):
@@ -38,16 +38,18 @@ class Interrupted(BaseException):
 
 def open_session(as_json: bool, recipes: list[Path] | None = None) -> Session:
     """Return the session of this call. *recipes*: further folders of recipes, sites, knowledge."""
-    from ..commands.context import Context
     from ..errors import UsageError
-    from ..report import Report
+    from ..reporter import Report
+    from ..workflow.context import Context
 
     report = Report(sys.stdout, sys.stderr, as_json)
     try:
         cwd = Path.cwd()
     except FileNotFoundError:
-        gone = "the working folder is gone: it was removed or moved"
-        report.error(error := UsageError(gone, "cd to one that is there"))
+        gone = "the current folder no longer exists: it was removed or moved"
+        report.error(
+            error := UsageError("folder.current-missing", gone, "cd to a folder that exists")
+        )
         raise typer.Exit(int(error.code)) from None
     context = Context(
         environ=dict(os.environ),
@@ -80,7 +82,7 @@ def run_verb(session: Session, verb: Callable[[], int | None]) -> None:
         raise typer.Exit(int(problem.code)) from None
     except Interrupted as asked:
         name = signal.Signals(asked.number).name
-        session.report.warn(f"ended by {name}; what was published before is as it was")
+        session.report.warn(f"stopped by {name}; published environments are unchanged")
         raise typer.Exit(128 + asked.number) from None
     except Exception:
         import traceback
@@ -101,7 +103,9 @@ def _hand_over() -> None:
         raise
     except OSError as error:
         drop_output()
-        raise BuildError(f"the output cannot be written: {error.strerror}") from error
+        raise BuildError(
+            "output.write-failed", f"cannot write to standard output: {error.strerror}"
+        ) from error
 
 
 def _listen() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..commands.options import (
+from ..workflow.options import (
     CloneOptions,
     CreateOptions,
     LockOptions,
@@ -20,6 +20,9 @@ from ..commands.options import (
 )
 from .command import Group, command
 from .session import Session
+
+if TYPE_CHECKING:
+    from ..knowledge.rows import Knowledge
 
 verbs = Group()
 
@@ -44,30 +47,45 @@ class ImageKind(str, Enum):
     sandbox = "sandbox"
 
 
+def build_hints(log: Path, knowledge: Knowledge) -> tuple[str, ...]:
+    """Return advice on a build step that failed, read from its log."""
+    # lazy import: only a step that failed has its log searched
+    from ..diagnosis.command import build_hints as search
+
+    return search(log, knowledge)
+
+
 @command(verbs, example="create allreduce --root /scratch/me/env")
 def create(
     session: Session,
     options: CreateOptions,
     bundle: Annotated[
         bool,
-        typer.Option("--bundle", help="Build nothing: pack all that an offline build needs."),
+        typer.Option(
+            "--bundle", help="Pack everything that an offline build needs; build nothing."
+        ),
     ] = False,
     emulate: Annotated[
         bool,
-        typer.Option("--emulate", help="Build and prove another architecture here, by qemu-user."),
+        typer.Option("--emulate", help="Build and test for another architecture in qemu-user."),
     ] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="DIR", help="Where a bundle is put.")
+        Path | None,
+        typer.Option(
+            "--output",
+            metavar="DIR",
+            help="Folder for the bundle (default: the current folder).",
+        ),
     ] = None,
     require_tier: Annotated[
         TierName | None,
-        typer.Option("--require-tier", help="Publish nothing unless so much was proved."),
+        typer.Option("--require-tier", help="Fail unless the smoke test reaches this tier."),
     ] = None,
 ) -> None:
-    """Build an environment, prove it with a smoke test, publish it (uses the network).
+    """Build an environment, run its smoke test and publish it (uses the network).
 
-    For an architecture that this machine is not, make a bundle that is built there offline; with
-    --emulate, build it here in a Debian of that architecture.
+    For another architecture than this machine's, create makes a bundle to build there offline;
+    with --emulate, it builds here in a Debian of that architecture.
     """
     from ..commands.create import create as run
     from ..errors import UsageError
@@ -75,23 +93,28 @@ def create(
 
     tier = require_tier.name if require_tier else None
     if bundle and emulate:
-        raise UsageError("--bundle builds nothing, and --emulate builds: take one of them")
+        raise UsageError(
+            "option.conflict",
+            "--bundle and --emulate cannot be combined",
+            "leave one of them out: --bundle builds nothing, --emulate builds here",
+        )
     target = "bundle" if bundle else "emulation" if emulate else None
-    done = run(replace(options, target=target, output=output, require_tier=tier), session.context)
+    asked = replace(options, target=target, output=output, require_tier=tier)
+    done = run(asked, session.context, build_hints)
     session.report.show(done, views.made(done))
 
 
 @command(verbs, example="clone /sw/anaconda/envs/torch --name ours --root /scratch/me/env")
 def clone(session: Session, options: CloneOptions) -> None:
-    """Make an environment of the packages of a conda environment, which stays as it is.
+    """Make a new environment from the packages of a conda environment (uses the network).
 
-    They come from their channels, else from conda's cache or the files that are there (uses the
-    network). The recipe is written to NAME.yaml.
+    The conda environment is not changed. Packages come from their channels, otherwise from
+    conda's cache or from the installed files. The recipe is written to NAME.yaml.
     """
-    from ..commands.clone import clone as run
+    from ..clone.command import clone as run
     from ..views import building as views
 
-    done = run(options, session.context)
+    done = run(options, session.context, build_hints)
     session.report.show(done, views.made(done))
 
 
@@ -103,45 +126,50 @@ def image(
         str | None,
         typer.Option(
             metavar="BASE",
-            help="The system it begins with: a folder, an archive, a SIF file, oci:DIR, "
-            "docker://NAME@DIGEST, a Dockerfile, a definition file. Else as recipe or site say.",
+            help="The base system: a folder, an archive, a SIF file, oci:DIR, "
+            "docker://NAME@DIGEST, a Dockerfile or a definition file (default: the base of the "
+            "recipe or the site).",
         ),
     ] = None,
     bind: Annotated[
         list[str] | None,
         typer.Option(
             metavar="DIR[:DIR]",
-            help="A folder of the site's modules, which the image binds in and does not hold: it "
-            "is then planned for --site. May be repeated.",
+            help="A folder of the site's modules, which the image binds and does not contain. The "
+            "image is then planned for --site. May be repeated.",
         ),
     ] = None,
     kind: Annotated[
         ImageKind,
-        typer.Option("--format", help="A file, OCI's layout, or what Apptainer runs."),
+        typer.Option("--format", help="A SIF file, an OCI layout or an Apptainer sandbox."),
     ] = ImageKind.sif,
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="DIR", help="Where it is put.")
+        Path | None,
+        typer.Option(
+            "--output", metavar="DIR", help="Folder for the image (default: the current folder)."
+        ),
     ] = None,
     locked: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Build just this lock: nothing is solved.")
+        Path | None, typer.Option(metavar="FILE", help="Build exactly this lock; do not resolve.")
     ] = None,
     candidate: Annotated[
         bool,
         typer.Option(
             "--candidate",
-            help="Where there is no GPU for NCCL, keep it all the same: imported, not proved.",
+            help="Keep the image although this machine has no GPU to test NCCL: packages are "
+            "imported, ranks are not tested.",
         ),
     ] = False,
     *,
     signed: SignatureOptions,
 ) -> None:
-    """Build an image, prove in it that its ranks talk, and test it packed (uses the network).
+    """Build an image, run the smoke test in it, and test the packed image (uses the network).
 
-    Lock, manifest and records are inside, and in a folder beside it.
+    The image contains its lock, manifest and evidence; copies are in a folder next to it.
     """
     from ..commands.create import create as run
-    from ..commands.options import CreateOptions, ImageOptions
     from ..views import building as views
+    from ..workflow.options import CreateOptions, ImageOptions
 
     options = CreateOptions(
         choice,
@@ -151,7 +179,7 @@ def image(
         locked=locked,
         signed=signed,
     )
-    done = run(options, session.context)
+    done = run(options, session.context, build_hints)
     session.report.show(done, views.made(done))
 
 
@@ -160,15 +188,16 @@ def lock(
     session: Session,
     choice: LockOptions,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write. Else standard output.")
+        Path | None,
+        typer.Option("--output", "-o", help="File to write (default: standard output)."),
     ] = None,
     check: Annotated[
         Path | None,
         typer.Option(
             "--check",
             metavar="FILE",
-            help="Only say what has changed since this lock was made; exit code 8 if something "
-            "has. No network.",
+            help="Show what has changed since this lock was made; exit code 8 if anything has. "
+            "No network.",
         ),
     ] = None,
     listed: Annotated[
@@ -176,30 +205,40 @@ def lock(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Take just the packages of an explicit list, a conda-lock.yml or a pixi.lock.",
+            help="Lock exactly the packages of an explicit list, a conda-lock.yml or a pixi.lock.",
         ),
     ] = None,
     *,
     signed: SignatureOptions,
 ) -> int:
-    """Decide every file that would be fetched, with its hash; prints JSON (uses the network)."""
-    from ..commands import lock as run
-    from ..commands.load import load
-    from ..commands.output import output_path
+    """Resolve a recipe to files with hashes and print the lock as JSON (uses the network)."""
     from ..errors import ExitCode, UsageError
     from ..files import write_atomically
     from ..views import building as views
+    from ..workflow import lock as run
+    from ..workflow.load import load
+    from ..workflow.output import output_path
 
     if check is not None and listed is not None:
-        raise UsageError("--check makes no lock, and --from makes one: take one of them")
+        raise UsageError(
+            "option.conflict",
+            "--check and --from cannot be combined",
+            "leave one of them out: --check makes no lock, --from makes one",
+        )
     if check is not None:
         value = run.check(choice, check, signed, session.context)
         session.report.show(value, views.lock_check(value))
         return ExitCode.DRIFT if value.changed else ExitCode.OK
     if signed.key or signed.signature:
-        raise UsageError("--key is for the file of --check: what is made now is not signed yet")
+        raise UsageError(
+            "signature.not-applicable",
+            "--key and --signature apply to the file of --check; a new lock is not signed yet",
+            "leave them out",
+        )
     if not choice.recipe:
-        raise UsageError("lock needs a recipe", "envbuild recipes list shows them")
+        raise UsageError(
+            "recipe.missing", "no recipe was given", "envbuild recipes list shows the recipes"
+        )
     path = output_path(output, session.context)
     if listed is not None:
         from ..commands.lock_listed import lock_of_file
@@ -218,9 +257,9 @@ def lock(
 def render(session: Session, options: RenderOptions) -> None:
     """Render an environment or a plan to another form, or write the build folder.
 
-    A published environment is rendered from its lock. One form, and all, of a recipe that is not
-    built are made from the plan and need no network. The build folder and image need a lock: of
-    --locked, else a new one (uses the network).
+    A published environment is rendered from its lock; a recipe from its plan, without network.
+    The build folder and the image form need a lock: the one of --locked, otherwise a new one
+    (uses the network).
     """
     from ..commands.render import render as run
 
@@ -233,9 +272,9 @@ def render(session: Session, options: RenderOptions) -> None:
 
 @command(verbs, example="doctor", recipes=False)
 def doctor(session: Session) -> None:
-    """Show what this machine has, what is missing, and how to get it without root."""
-    from ..commands.doctor import doctor as run
-    from ..views import doctor as views
+    """Show what this machine has, what is missing, and how to install it without root."""
+    from ..doctor import view as views
+    from ..doctor.command import doctor as run
 
     value = run(session.context)
     session.report.show(value, views.doctor(value))
@@ -245,13 +284,11 @@ def doctor(session: Session) -> None:
 def plan(
     session: Session,
     choice: PlanOptions,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show all there is to say.")
-    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show all details.")] = False,
 ) -> None:
-    """Show what would be built: components, modules, steps. No network, nothing written."""
-    from ..commands import load as run
+    """Show what create would build: components, modules, steps. No network, writes nothing."""
     from ..views import plan as views
+    from ..workflow import load as run
 
     value = run.plan(run.load(choice, session.context), verbose=verbose)
     session.report.show(value, views.plan(value, verbose))
@@ -263,7 +300,7 @@ def why(
     component: Annotated[str, typer.Argument(help="A component of the stack, such as openmpi.")],
     choice: WhyOptions,
 ) -> None:
-    """Say why a component of an environment or plan is what it is, and not something newer."""
+    """Explain why a component has its version and origin, and not a newer version."""
     from ..commands.why import why as run
     from ..views import plan as views
 
@@ -274,10 +311,13 @@ def why(
 @command(verbs, "why-not", example="why-not openmpi==3.1.3 horovod-nccl --site taurus-ml")
 def why_not(
     session: Session,
-    asked: Annotated[str, typer.Argument(metavar="COMPONENT==VERSION", help="What is not there.")],
+    asked: Annotated[
+        str,
+        typer.Argument(metavar="COMPONENT==VERSION", help="The version that was not chosen."),
+    ],
     choice: WhyOptions,
 ) -> None:
-    """Say what stands against a version of a component."""
+    """Explain why a version of a component was not chosen."""
     from ..commands.why import why_not as run
     from ..views import plan as views
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ..commands.options import RootOption
-from ..commands.validate_options import MendOptions, ReportOptions, ValidateOptions, WatchOptions
+from ..validate.options import RemovedOptions, ReportOptions, ValidateOptions
+from ..workflow.options import RootOption
 from .command import Group, command
 from .environments import environment_or_active
 from .session import Session
@@ -23,64 +23,46 @@ def validate(
         str | None,
         environment_or_active(
             "PATH|IMAGE|NAME[/N]",
-            "The folder of an environment, a SIF file or sandbox, or one of a root.",
+            "The folder of an environment, a SIF file, a sandbox, or an environment of a root.",
         ),
     ] = None,
     root: RootOption = None,
     list_: Annotated[
-        bool, typer.Option("--list", help="List what is looked for, and look at nothing.")
+        bool, typer.Option("--list", help="List all checks without running them.")
     ] = False,
     *,
     options: ValidateOptions,
     told: ReportOptions,
-    mending: MendOptions,
-    watching: WatchOptions,
+    removed: RemovedOptions,
 ) -> int:
-    """Find what is wrong with an environment that anybody built; without --run nothing of it runs.
+    """Check a virtualenv, conda prefix or Python, whoever built it. Writes nothing.
 
-    A virtualenv, conda prefix or Python, as a program started in this shell would use it. Without
-    --fix it only reads. Exit code 4 if a finding is an error that no --baseline accepts; with
-    warnings alone 0.
+    It is checked as a program started in this shell would see it. Only --run starts its programs.
+    Exit code 4 if an error is found that --baseline does not accept, 0 for warnings.
     """
-    from ..commands import validate as run
     from ..errors import ExitCode, UsageError
-    from ..views import validation as views
-    from ..views import validation_reports as reports
+    from ..validate import command as run
+    from ..validate import reports
+    from ..validate import view as views
 
+    run.check_removed(removed)
     run.check_proving(options.proving)
     if list_:
         if told.form:
-            raise UsageError("--as tells what is found, and --list looks at nothing")
+            raise UsageError(
+                "option.conflict",
+                "--as and --list cannot be combined: --list has no findings",
+                "leave one of them out",
+            )
         table = run.list_checks()
         session.report.show(table, views.checks(table))
         return int(ExitCode.OK)
     reports.check_form(told.form, as_json=session.report.as_json)
-    if watching.watch_list is not None:
-        if name is not None or told.form or mending.fix or mending.dry_run:
-            raise UsageError("--watch-list names the environments, and --as and --fix are of one")
-        return _watch(session, watching.watch_list, root, options)
-    if mending.fix or mending.dry_run:
-        from ..commands.mending import fix
-
-        value = fix(name, root, options, mending, session.context)
-    else:
-        value = run.validate(name, root, session.context, options)
+    value = run.validate(name, root, session.context, options)
     if told.form:
         session.report.raw(reports.REPORTS[told.form](value, run.looked_for(options)))
     else:
         session.report.show(value, views.validation(value, everything=told.everything))
-    return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)
-
-
-def _watch(session: Session, file: Path, root: str | None, options: ValidateOptions) -> int:
-    """Say what changed; nothing where nothing did."""
-    from ..commands.watching import watch
-    from ..errors import ExitCode
-    from ..views.watching import watching
-
-    value = watch(file, root, options, session.context)
-    if value.changed or session.report.as_json:
-        session.report.show(value, watching(value))
     return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)
 
 
@@ -90,7 +72,8 @@ def diagnose(
     logs: Annotated[
         list[str],
         typer.Argument(
-            metavar="LOG...", help="Files, one of each rank, or folders of them; - reads a pipe."
+            metavar="LOG...",
+            help="Log files, one for each rank, or folders of log files. -: standard input.",
         ),
     ],
     environment: Annotated[
@@ -98,22 +81,22 @@ def diagnose(
         typer.Option(
             "--environment",
             metavar="PATH|NAME[/N]",
-            help="Validate it too, and say what agrees with the logs.",
+            help="Also validate this environment and compare its findings with the logs.",
         ),
     ] = None,
     root: RootOption = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Show all findings, with the lines around them.")
+        bool, typer.Option("--all", help="Show all findings with the lines around them.")
     ] = False,
 ) -> int:
-    """Say what logs mean: the cause, how sure it is, what to do, which rank failed first.
+    """Explain logs: the cause, how certain it is, what to do, and which rank failed first.
 
-    Only reads. Exit code 4 if an error is known in them, 0 if none is or there are warnings alone.
+    Logs are only read. Exit code 4 if a known error is found, 0 for warnings or no finding.
     """
-    from ..commands.diagnose import diagnose as run
-    from ..commands.validate import validate
+    from ..diagnosis import view as views
+    from ..diagnosis.command import diagnose as run
     from ..errors import ExitCode
-    from ..views import diagnosis as views
+    from ..validate.command import validate
     from .streams import pipe
 
     found = validate(environment, root, session.context) if environment else None
@@ -128,26 +111,33 @@ def hang(
     pids: Annotated[
         list[int] | None,
         typer.Argument(
-            metavar="PID...", help="The launcher's process, or ranks.", show_default=False
+            metavar="PID...", help="The process of the launcher, or of ranks.", show_default=False
         ),
     ] = None,
     job: Annotated[
-        str | None, typer.Option("--job", metavar="ID", help="A scheduler's job: its ranks here.")
+        str | None,
+        typer.Option(
+            "--job", metavar="ID", help="A job of the scheduler: its ranks on this machine."
+        ),
     ] = None,
-    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Between the two looks.")] = 1.0,
+    seconds: Annotated[
+        float, typer.Option(min=0.1, max=3600, help="Seconds between the two samples.")
+    ] = 1.0,
     everything: Annotated[bool, typer.Option("--all", help="Show all ranks and frames.")] = False,
 ) -> None:
-    """Say where the ranks of a running job are, and which of them the others wait for.
+    """Show where the ranks of a running job are, and which rank the others wait for.
 
-    py-spy reads their stacks; nothing is sent to them, and they go on. The ranks of this machine:
-    on each node of a job it is asked anew.
+    py-spy samples the stacks of the ranks on this machine; the ranks continue undisturbed. Run it
+    on each node of the job.
     """
-    from ..commands.hang import hang as run
     from ..errors import UsageError
-    from ..views import hang as views
+    from ..hang import view as views
+    from ..hang.command import hang as run
 
     if bool(pids) == bool(job):
-        raise UsageError("name either processes or --job ID", "envbuild hang 4711")
+        raise UsageError(
+            "hang.pid-or-job", "hang needs either PIDs or --job ID", "envbuild hang 4711"
+        )
     value = run(pids or (), job, seconds, session.context)
     session.report.show(value, views.hang(value, everything=everything))
 
@@ -157,27 +147,32 @@ def report(
     session: Session,
     environment: Annotated[
         str | None,
-        environment_or_active("PATH|NAME[/N]", "An environment, to be validated."),
+        environment_or_active("PATH|NAME[/N]", "An environment to validate."),
     ] = None,
     logs: Annotated[
-        list[str] | None, typer.Option("--log", metavar="LOG", help="A log; may be repeated.")
+        list[str] | None, typer.Option("--log", metavar="LOG", help="A log file. May be repeated.")
     ] = None,
     root: RootOption = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Else one here, named by the time."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File to write (default: a file in this folder, named after the time).",
+        ),
     ] = None,
 ) -> None:
-    """Write one file for the support desk: machine, environment, logs; without secrets.
+    """Write one file for the support desk: machine, environment and logs, without secrets.
 
-    What doctor, validate and diagnose say, variables that matter, and the ends of the logs.
-    Passwords, tokens and the like, and the user's name, are left out.
+    It contains the output of doctor, validate and diagnose, relevant variables, and the ends of
+    the logs. Passwords, tokens and the user's name are removed.
     """
-    from ..commands import support as run
-    from ..views import support as views
+    from ..report import command as run
+    from ..report import view as views
 
     path = run.place(output, session.context)
-    with session.context.reporter.working("looking at the machine and the environment"):
+    with session.context.reporter.working("examine the machine and the environment"):
         facts = run.gather(environment, root, logs or (), session.context)
     text = views.report(
         *(facts.head, facts.machine, facts.validation, facts.diagnosis),

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from ..errors import UsageError
-from ..model.entries import check_choice
-from ..model.knowledge import Knowledge, Row
-from ..model.matching import kind, rows, subjects
-from ..model.outcome import CheckResult, RowMatch
-from ..model.recipe import Arch, Severity
+from ..knowledge.entries import check_choice
+from ..knowledge.matching import kind, rows, subjects
+from ..knowledge.rows import Knowledge, Row
+from ..knowledge.terms import Arch, Severity
+from ..model.outcome import CheckResult
 from ..resolve.pool import roles
 from ..resolve.stated_facts import (
     check_component,
@@ -18,9 +18,10 @@ from ..resolve.stated_facts import (
     stated_versions,
     unknown_release,
 )
-from ..resolve.verdicts import Match, StackFacts, match
+from ..resolve.verdicts import StackFacts, match, row_match
+from ..runtimes import RUNTIMES
 from ..text import unknown
-from .context import Context
+from ..workflow.context import Context
 
 
 def list_rows(component: str | None, severity: str | None, context: Context) -> tuple[Row, ...]:
@@ -45,7 +46,9 @@ def show(name: str, context: Context) -> Row:
     every = {row.id: row for row in rows(context.knowledge)}
     if name not in every:
         raise UsageError(
-            unknown("advisory", name, every), "envbuild advisories list shows all of them"
+            "advisory.unknown",
+            unknown("advisory", name, every),
+            "envbuild advisories list shows all advisories",
         )
     return every[name]
 
@@ -69,35 +72,14 @@ def check(
         if warning:
             context.reporter.warn(warning)
     check_choice("architecture", arch, get_args(Arch))
-    stated, origins = stated_facts(arch, facts, knowledge)
+    stated, origins = stated_facts(arch, facts, knowledge, RUNTIMES, versions)
     matches = match(knowledge, StackFacts(versions, stated, origins))
     return CheckResult(
         asked=tuple(f"{name}=={text}" for name, text in versions.items()),
-        rows=tuple(_row_match(each) for each in matches),
+        rows=tuple(row_match(each) for each in matches),
         bad=any(each.bad for each in matches),
     )
 
 
-def row_matches(knowledge: Knowledge, stack: StackFacts) -> tuple[RowMatch, ...]:
-    """Return the rows that say something of a stack, those that hold first."""
-    return tuple(_row_match(each) for each in match(knowledge, stack))
-
-
 def _speaks_of(row: Row, component: str, knowledge: Knowledge) -> bool:
     return not roles(knowledge, component).isdisjoint(subjects(row))
-
-
-def _row_match(match: Match) -> RowMatch:
-    row = match.row
-    return RowMatch(
-        id=row.id,
-        kind=kind(row),
-        verdict=match.verdict,
-        severity=match.severity,
-        summary=row.summary,
-        about=match.about,
-        open=match.open,
-        remedy=match.remedy,
-        fix=row.fix,
-        link=row.sources[0],
-    )

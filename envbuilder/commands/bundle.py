@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from .. import process
-from ..bundle_archive import read_archive
-from ..channels.pack import ARCHIVE, PACKAGES, TABLE
+from ..base import canonical_json, sha256_text
+from ..build.bundle_archive import read_archive
+from ..conda.pack import ARCHIVE, PACKAGES, TABLE
 from ..documents.source import source_of
 from ..errors import BuildError, DocumentError, SmokeError, UsageError
 from ..files import open_unchanged
-from ..model.base import canonical_json, sha256_text
 from ..model.outcome import BundleCheck
 from ..model.plan import Lock, Step
 from ..model.progress import reported
@@ -26,17 +26,17 @@ from ..target_tools.bundle import (
     LOCK,
     PREDICATE,
     SUMS,
-    Contents,
+    BundleContents,
     changes,
     read_facts,
     read_folder,
 )
 from ..text import LONG, last_lines, shown
-from .context import Context
-from .lock import LOCKS
-from .options import SignatureOptions
-from .prove import proving_of
-from .signed import check_no_key, check_signed
+from ..workflow.context import Context
+from ..workflow.lock import LOCKS
+from ..workflow.options import SignatureOptions
+from ..workflow.prove import proving_of
+from ..workflow.signed import check_no_key, check_signed
 
 _INSTALLER = "install.sh"
 _ERRORS = {int(each.code): each for each in (UsageError, SmokeError)}
@@ -54,11 +54,12 @@ def verify(file: Path, signed: SignatureOptions, context: Context) -> BundleChec
     """
     path = context.path(file)
     if not path.exists():
-        raise UsageError(f"no such file or folder: '{shown(str(path), LONG)}'")
+        raise UsageError("bundle.not-found", f"no such file or folder: '{shown(str(path), LONG)}'")
     contents = _contents(path, signed, context)
     if not {FACTS, SUMS} & contents.files.keys():
         raise UsageError(
-            f"{path} is no bundle: it has neither {FACTS} nor {SUMS}",
+            "bundle.not-a-bundle",
+            f"{path} is not a bundle: it contains neither {FACTS} nor {SUMS}",
             "envbuild create --bundle makes one",
         )
     changed = tuple(changes(contents))
@@ -66,14 +67,14 @@ def verify(file: Path, signed: SignatureOptions, context: Context) -> BundleChec
     return said if changed else _told(said, contents)
 
 
-def _contents(path: Path, signed: SignatureOptions, context: Context) -> Contents:
+def _contents(path: Path, signed: SignatureOptions, context: Context) -> BundleContents:
     """Return what lies in a bundle, archive or folder; an archive is opened once."""
     if path.is_dir():
         check_no_key(path, signed)
-        folder: Contents = read_folder(path)
+        folder: BundleContents = read_folder(path)
         return folder
     if not path.is_file():
-        raise UsageError(f"{path} is neither a folder nor a file")
+        raise UsageError("bundle.not-a-bundle", f"{path} is neither a folder nor a regular file")
     with open_unchanged(path) as stream:
         check_signed(path, stream, signed, context)
         return read_archive(path, stream)
@@ -98,7 +99,8 @@ def install(folder: Path, root: str, context: Context) -> str:
             text = log.read_text(encoding="utf-8", errors="replace")
             if code != 0:
                 ended = f"{bundle / _INSTALLER} ended with exit code {code}"
-                raise _ERRORS.get(code or 0, BuildError)("\n".join([ended, *last_lines(text)]))
+                message = "\n".join([ended, *last_lines(text)])
+                raise _ERRORS.get(code or 0, BuildError)("bundle.installer-failed", message)
     return text.rstrip().rpartition("\n")[2]
 
 
@@ -108,12 +110,15 @@ def _bundle_in(folder: Path) -> Path:
         return folder
     found = sorted(each.parent for each in folder.glob(f"*/{_INSTALLER}"))
     if len(found) != 1:
-        there = f"there are {len(found)} bundles" if found else "there is no bundle"
-        raise UsageError(f"{there} in {folder}", "name the unpacked folder of one")
+        message = f"{folder} contains {len(found) or 'no'} unpacked bundles"
+        hint = "name the folder of one unpacked bundle"
+        if found:
+            raise UsageError("bundle.ambiguous", message, hint)
+        raise UsageError("bundle.not-a-bundle", message, hint)
     return found[0]
 
 
-def _told(said: BundleCheck, contents: Contents) -> BundleCheck:
+def _told(said: BundleCheck, contents: BundleContents) -> BundleCheck:
     """Add what a bundle says of itself, and what of it cannot be so."""
     try:
         facts = read_facts(contents.texts.get(FACTS, b""))
@@ -146,19 +151,19 @@ def _of_facts(facts: dict[str, Any], lock: Lock) -> Iterator[str]:
     own = {"name": plan.recipe, "id": lock.id(), "site": plan.site, "arch": plan.arch}
     for name, value in own.items():
         if facts[name] != value:
-            yield f"{FACTS} says {name} {facts[name]}, and the lock {value}"
+            yield f"{FACTS} has {name} {facts[name]}, but the lock has {value}"
     if facts["steps"] != [each.id for each in plan.steps]:
-        yield f"{FACTS} says other steps than the lock"
+        yield f"{FACTS} has other steps than the lock"
     told = dict(facts["proving"])
     proofs = [(each["api"], each["transport"], each["request"]["ranks"]) for each in told["proofs"]]
     if proofs != [(each.api, each.transport, plan.smoke.ranks) for each in proofs_of(plan)]:
-        yield f"{FACTS} proves something else than the lock says"
+        yield f"{FACTS} has another smoke test than the lock"
     derived = proving_of(lock, [], lock.id())
     for each in (told, derived):
         del each["proofs"]
     for name in sorted(derived.keys() | told.keys()):
         if canonical_json(told.get(name)) != canonical_json(derived.get(name)):
-            yield f"{FACTS} says another {name} of the smoke test than the lock"
+            yield f"{FACTS} has another {name} of the smoke test than the lock"
 
 
 def _of_attestations(texts: Mapping[str, bytes], lock: Lock) -> Iterator[str]:
@@ -174,12 +179,12 @@ def _of_files(files: dict[str, str | None], lock: Lock) -> Iterator[str]:
     patches = {f"build/patches/{each.name}.patch": each.sha256 for each in lock.plan.patches}
     for name, sha256 in {**wanted, **patches}.items():
         if name not in files:
-            yield f"{name} is locked, and not in it"
+            yield f"{name} is in the lock, but not in the bundle"
         elif files[name] != sha256:
-            yield f"{name} is not the file that is locked"
+            yield f"{name} is not the file of the lock"
     for name in sorted(files):
         if name.startswith(_WHEELHOUSE) and name not in wanted:
-            yield f"{name} is in no lock"
+            yield f"{name} is in the bundle, but not in the lock"
 
 
 def of_conda_packages(files: Mapping[str, str | None], lock: Lock) -> Iterator[str]:
@@ -192,14 +197,17 @@ def of_conda_packages(files: Mapping[str, str | None], lock: Lock) -> Iterator[s
         return
     listed = f"{_BUILD}conda.json"
     if files.get(listed) != sha256_text(conda_files(lock)["conda.json"]):
-        yield f"{listed} is not the list of the conda packages that are locked"
+        yield f"{listed} does not list the conda packages of the lock"
     wanted = {f"{_PACKAGES}{each.filename}": each.sha256 for each in lock.conda_packages}
     prefix = all(f"{_BUILD}{each}" in files for each in (ARCHIVE, TABLE))
     for name, sha256 in wanted.items():
         if name in files and files[name] != sha256:
-            yield f"{name} is not the file that is locked"
+            yield f"{name} is not the file of the lock"
         elif name not in files and not prefix:
-            yield f"{name} is locked, and neither in it nor is {ARCHIVE} with {TABLE}"
+            yield (
+                f"{name} is in the lock, but the bundle contains neither it nor {ARCHIVE} with "
+                f"{TABLE}"
+            )
     for name in sorted(files):
         if name.startswith(_PACKAGES) and name not in wanted:
-            yield f"{name} is in no lock"
+            yield f"{name} is in the bundle, but not in the lock"

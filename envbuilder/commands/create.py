@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import platform
 
+from ..build.targets import TARGETS, default_target, suits
+from ..build.targets.protocol import Target
 from ..errors import BuildError, UsageError
+from ..knowledge.entries import check_choice
 from ..locking.checks import changed_inputs
-from ..model.entries import check_choice
 from ..model.evidence import TIERS
 from ..model.outcome import BundleResult, CreateResult, ImageResult
 from ..model.plan import Lock
-from ..targets import TARGETS, default_target, suits
-from ..targets.protocol import Target
-from .channels import Reading
-from .context import Context
-from .emulate import OFFER, can_emulate
-from .image_inputs import ImageInputs, image_inputs
-from .load import PlanInputs, load
-from .lock import check_derived, named_lock
-from .options import CreateOptions
-from .stages import CreateStages
+from ..workflow.channels import Reading
+from ..workflow.context import Context
+from ..workflow.emulate import OFFER, can_emulate
+from ..workflow.image_inputs import ImageInputs, image_inputs
+from ..workflow.load import PlanInputs, load
+from ..workflow.lock import check_derived, named_lock
+from ..workflow.options import CreateOptions
+from ..workflow.stages import BuildHints, CreateStages, no_hints
 
 
-def create(options: CreateOptions, context: Context) -> CreateResult | BundleResult | ImageResult:
+def create(
+    options: CreateOptions, context: Context, build_hints: BuildHints = no_hints
+) -> CreateResult | BundleResult | ImageResult:
     """Build, prove and publish an environment; or find that it is there already.
 
     For an architecture that this machine is not: make a bundle, which is built there. Raises
@@ -41,7 +43,9 @@ def create(options: CreateOptions, context: Context) -> CreateResult | BundleRes
     _check_tier(options.require_tier, name, plan_inputs, context)
     _check_shared(options, name)
     given = _given_lock(options, plan_inputs, context)
-    stages = CreateStages(options, plan_inputs, context, given, asked.base, asked.binds)
+    stages = CreateStages(
+        options, plan_inputs, context, given, asked.base, asked.binds, build_hints
+    )
     return TARGETS[name].make(stages)
 
 
@@ -49,8 +53,9 @@ def _check_shared(options: CreateOptions, target: str) -> None:
     """Raise UsageError where a root is to be shared and nothing comes into one."""
     if options.shared and TARGETS[target].HIGHEST_TIER == "rendered":
         raise UsageError(
-            f"a {target} has no root that could be shared",
-            f"where it is installed: bash install.sh --shared={options.shared} ROOT",
+            "option.not-applicable",
+            f"--shared does not apply to a {target}: it has no root",
+            f"share the root when you install it: bash install.sh --shared={options.shared} ROOT",
         )
 
 
@@ -61,7 +66,8 @@ def _check_arch(target: str, arch: str) -> None:
     """
     if arch == platform.machine() and not suits(TARGETS[target], arch, arch):
         raise UsageError(
-            f"this machine is {arch} itself: there is nothing to emulate",
+            "emulation.native-arch",
+            f"this machine is {arch}: --emulate is only for another architecture",
             "leave --emulate out, or name another --arch",
         )
 
@@ -69,17 +75,18 @@ def _check_arch(target: str, arch: str) -> None:
 def _check_tier(
     required: str | None, target: str, plan_inputs: PlanInputs, context: Context
 ) -> None:
-    """Raise BuildError for a tier that nothing which the target makes can reach."""
+    """Raise BuildError if the target can never reach the required tier."""
     if required is None or _reaches(TARGETS[target], required):
         return
     machine, arch = platform.machine(), plan_inputs.arch
-    hints = [f"this machine is {machine}: what is for {arch} is proved on one"]
+    hints = [f"this machine is {machine}: run the smoke test on a machine of {arch}"]
     others = (each for each in TARGETS.values() if suits(each, arch, machine))
     if any(_reaches(each, required) for each in others) and can_emulate(plan_inputs, context):
         hints = [OFFER]
     raise BuildError(
-        f"target {target} reaches tier {TARGETS[target].HIGHEST_TIER} at most, "
-        f"and {required} is required",
+        "tier.unreachable",
+        f"target {target} reaches at most tier {TARGETS[target].HIGHEST_TIER}, but tier "
+        f"{required} is required",
         *hints,
     )
 
@@ -96,14 +103,18 @@ def _given_lock(options: CreateOptions, plan_inputs: PlanInputs, context: Contex
     file = options.locked and context.path(options.locked)
     if file and (options.relock or options.choice.allow):
         other = "--relock" if options.relock else "--allow"
-        raise UsageError(f"--locked takes a lock as it is: {other} would change it")
+        raise UsageError(
+            "option.conflict",
+            f"--locked and {other} cannot be combined: {other} would change the lock",
+            "leave one of them out",
+        )
     lock = named_lock(file, options.signed, plan_inputs, context, with_runtime=True)
     if file is None or lock is None:
         return None
     changed = changed_inputs(lock, plan_inputs.inputs())
     if changed:
         context.reporter.warn(
-            f"changed since {file} was locked: {', '.join(changed)}; built as locked"
+            f"building {file} as locked, although these inputs changed: {', '.join(changed)}"
         )
     else:
         check_derived(lock, file, plan_inputs)

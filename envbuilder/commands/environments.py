@@ -13,6 +13,7 @@ from ..model.outcome import (
     Attestation,
     DefaultChange,
     EnvironmentEntry,
+    ExternalEntry,
     Info,
     Listing,
     RemoveResult,
@@ -22,16 +23,16 @@ from ..model.places import AttestationForm
 from ..model.plan import Plan
 from ..record import read_all, rows
 from ..render.container import FOLDER
-from ..root import external, removal
+from ..root import Root, external, removal
 from ..root.environment_lock import lock_file, read_lock
 from ..root.environments import find, number_before_default
 from ..target_tools import sharing
 from ..target_tools.root import layout, locks, manifests, publish, registry, stamp, store
-from .context import Context
-from .image_contents import OpenedRoot
+from ..workflow.context import Context
+from ..workflow.image_contents import OpenedRoot
 
 if TYPE_CHECKING:
-    from .launch_requests import LaunchFacts
+    from ..workflow.launch_requests import LaunchFacts
 
 
 def list_all(root: stamp.Root, context: Context) -> Listing:
@@ -59,9 +60,6 @@ def list_all(root: stamp.Root, context: Context) -> Listing:
         ]
         damaged += [f"{home.name}: {problem}" for problem in registry.problems(home)]
     others, unread = external.read_all(root.path)
-    if others:
-        # lazy import: most roots list none
-        from .external import entry
     if kept.keys() != known.keys():
         rows.store(cache, kept)
     return Listing(
@@ -73,7 +71,7 @@ def list_all(root: stamp.Root, context: Context) -> Listing:
         environments=tuple(listed),
         unfinished=tuple(unfinished),
         damaged=(*damaged, *unread),
-        external=tuple(entry(each) for each in others),
+        external=tuple(map(external.entry, others)),
     )
 
 
@@ -121,8 +119,9 @@ def info(opened: OpenedRoot, *, verify: bool = False) -> Info:
     changed = None
     if verify and image and image.format != "sandbox":
         raise UsageError(
-            "--verify compares the files of a prefix, and those of an image are packed",
-            f"apptainer test {image.file} compares them, and proves the ranks once more",
+            "option.not-for-image",
+            f"--verify does not apply to an image: the files of {image.file} are packed",
+            f"apptainer test {image.file} compares the files and runs the smoke test",
         )
     if verify:
         here = image is None and _runs_here(lock.plan)
@@ -152,28 +151,24 @@ def attestation(opened: OpenedRoot, form: AttestationForm, context: Context) -> 
     """Return what an environment is made of, or how it was made; reads only.
 
     Raises DriftError where that contradicts its lock or manifest, UsageError where nothing says how
-    it was made, MissingToolError for SPDX without what writes it.
+    it was made.
     """
     # lazy import: the other verbs need none
     from ..record.attestations import read_attestation
-    from .texts import bill_of
+    from ..workflow.texts import bill_of
 
     home, version = find(opened.root, opened.environment)
     lock, name = read_lock(home, version), f"{home.name}/{version.number}"
     text = read_attestation(form, home.evidence(version.id), lock)
     recorded = text is not None
     if text is None and form != "provenance":
-        context.reporter.say(f"{name} was made before there were any: this follows from its lock")
+        context.reporter.say(f"{name} has no stored record; this one is derived from its lock")
         text = bill_of(lock)
-    if text and form == "spdx":
-        # lazy import: what is recorded needs none
-        from ..render.spdx import render_spdx
-
-        text = render_spdx(text, context.clock())
     if text is None:
         raise UsageError(
-            f"nothing says how {name} was made: an envbuild that did not record it made it",
-            "create builds it anew, and records it, once it is taken away",
+            "environment.no-provenance",
+            f"{name} has no provenance: an envbuild that did not record it built {name}",
+            "remove it and run envbuild create: the new build records its provenance",
             *registry.removal_hints(home, version),
         )
     return Attestation(
@@ -201,8 +196,8 @@ def smoke(
     be had UsageError, MissingToolError or BuildError.
     """
     # lazy imports: 25 ms, which those who only look need not wait for
-    from .emulate import check_emulates, prove_emulated
-    from .prove import prove
+    from ..workflow.emulate import check_emulates, prove_emulated
+    from ..workflow.prove import prove
 
     home, version = find(root, environment)
     store.check_writable(root)
@@ -218,26 +213,27 @@ def smoke(
     evidence = proved[-1]
     if evidence.result.verdict != "passed":
         raise SmokeError(
+            "smoke.failed",
             f"{home.name}/{version.number} failed its smoke test:\n"
             + "\n".join(f"  {line}" for line in evidence.result.failure_lines()),
             f"log and records of every rank: {home.evidence(version.id) / evidence.log}",
         )
     if manifests.recorded(home, version) is None:
-        context.reporter.say("its files were never recorded: they are now, as they were proved")
+        context.reporter.say("recorded the manifest of its files, which was missing")
         manifests.record(home, version.id, "later")
     return SmokeReport(evidence=proved)
 
 
 def _facts(plan: Plan, site: str | None, context: Context) -> LaunchFacts:
     """Return what the environment's site says of launch lines; nothing where it is not found."""
-    from .launch_requests import LaunchFacts, facts_at
+    from ..workflow.launch_requests import LaunchFacts, facts_at
 
     try:
         return facts_at(plan, site, None, context)
     except UsageError as error:
         if site:
             raise
-        context.reporter.warn(f"nothing is known of its site's nodes: {error}")
+        context.reporter.warn(f"the nodes of its site are unknown: {error}")
         return LaunchFacts(plan, context.knowledge.components)
 
 
@@ -278,8 +274,9 @@ def remove(
     """
     if external.find(root.path, environment) is not None:
         raise UsageError(
-            f"{environment} was built by others, and nothing of it is removed",
-            f"envbuild import --forget {environment} takes it off the list",
+            "environment.external",
+            f"{environment} was not built by envbuild, which therefore does not remove it",
+            f"envbuild import --forget {environment} removes it from the list",
         )
     store.check_writable(root)
     with sharing.readable(sharing.declared_group(root.path)):
@@ -303,11 +300,27 @@ def _remove(
         removed = tuple(f"{name}/{each.number}" for each in old)
     elif what != "number" and environment != name:
         raise UsageError(
-            f"{environment} is one number, and more than that is to be removed",
-            f"name the environment alone: {name}",
+            "option.conflict",
+            f"{environment} names one number, but the option removes several",
+            f"name the environment without a number: {name}",
         )
     else:
         home, version = find(root, environment)
         removal.remove_number(home, version, say)
         removed = (f"{name}/{version.number}",)
     return RemoveResult(environment=name, removed=removed)
+
+
+def forget_external(root: Root, name: str) -> ExternalEntry:
+    """Take an environment of others off the list. Raises UsageError where it is not on it."""
+    record = external.find(root.path, name)
+    if record is None:
+        there = ", ".join(each.name for each in external.read_all(root.path)[0]) or "none"
+        raise UsageError(
+            "environment.not-imported",
+            f"no external environment has the name {name!r}",
+            f"the list contains: {there}",
+        )
+    store.check_writable(root)
+    external.forget(root.path, name)
+    return external.entry(record)

@@ -7,26 +7,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..backends import entering
+from ..build.backends import entering
 from ..documents.site_choice import with_partition
 from ..errors import UsageError
-from ..launchers import LAUNCHERS, launch_line
-from ..model.entries import check_choice
-from ..model.horovod import HOROVOD, has_part, horovod_of
+from ..knowledge.entries import check_choice
+from ..launching.launchers import LAUNCHERS, launch_line
+from ..launching.schedulers import SCHEDULERS, current_scheduler
 from ..model.launch import JobHosts, LaunchRequest, Words, slots_of
 from ..model.outcome import LaunchLine
 from ..model.plan import Plan
 from ..model.profiles import recipe_arguments
-from ..model.site import Launcher
+from ..model.site import SiteLauncher
 from ..record import read_all
 from ..render.job import PYTHON, guarded
 from ..root.environments import find
-from ..schedulers import SCHEDULERS, current_scheduler
+from ..runtimes import RUNTIMES
 from ..text import LONG, counted, shown
-from .context import Context
-from .hosts import HostList, find_hosts, with_room
-from .image_contents import is_image
-from .launch_requests import (
+from ..workflow.context import Context
+from ..workflow.hosts import HostList, find_hosts, with_room
+from ..workflow.image_contents import is_image
+from ..workflow.launch_requests import (
     LaunchFacts,
     base_request,
     environment_program,
@@ -35,11 +35,12 @@ from .launch_requests import (
     missing_launcher,
     partition_of_job,
     programs_launcher,
+    reads_tf_config,
 )
-from .load import PlanInputs, load
-from .options import LaunchOptions, PlanOptions
-from .places import existing_root
-from .published import (
+from ..workflow.load import PlanInputs, load
+from ..workflow.options import LaunchOptions, PlanOptions
+from ..workflow.places import existing_root
+from ..workflow.published import (
     Published,
     check_programs,
     environments_of,
@@ -50,7 +51,7 @@ from .published import (
 )
 
 if TYPE_CHECKING:
-    from .image_contract import HostedImage
+    from ..workflow.image_contract import HostedImage
 
 # What the site's modules may set for what lies in them.
 _OF_MODULES = ("LD_LIBRARY_PATH", "PYTHONPATH")
@@ -93,7 +94,7 @@ def launch(environment: str, options: LaunchOptions, context: Context) -> Launch
         launcher=request.kind,
         ranks=request.ranks if _is_counted(request, options) else None,
         hosts=tuple(map(str, hosts.hosts)) if isinstance(hosts.hosts, tuple) else (),
-        hosts_from=f"a job that {request.kind} asks for" if own_job else hosts.source,
+        hosts_from=f"a job that {request.kind} requests" if own_job else hosts.source,
         words=_guarded(found, request),
     )
     _report(line, found, context)
@@ -105,7 +106,12 @@ def _environment(environment: str, options: LaunchOptions, context: Context) -> 
     if is_image(environment, context.path(environment)):
         return _in_image(environment, options, context)
     if options.host_mpi or options.binds:
-        raise UsageError("--host-mpi and --bind are for an image: NAME.sif, or a sandbox")
+        raise UsageError(
+            "option.only-for-image",
+            f"--host-mpi and --bind apply only to an image (NAME.sif or a sandbox), not to "
+            f"{environment}",
+            "leave them out",
+        )
     where = options.where
     choice = PlanOptions(environment, where.site, where.arch, options.partition)
     published = find_published(choice, where.root, context)
@@ -129,7 +135,7 @@ def _guarded(found: _Environment, request: LaunchRequest) -> Words:
     words, environment = launch_line(request), found.published
     if environment is None:
         return words
-    launcher = Launcher.model_construct(kind=request.kind, command=request.command)
+    launcher = SiteLauncher.model_construct(kind=request.kind, command=request.command)
     program = environment_program(environment.plan, launcher)
     in_prefix = [program.name] if program and program.module is None else []
     check_programs(environment, PYTHON, *in_prefix)
@@ -142,7 +148,7 @@ def _in_image(name: str, options: LaunchOptions, context: Context) -> _Environme
     Raises UsageError where the two do not fit: each rank would be rank 0 of 1.
     """
     # lazy import: only of an image
-    from .image_contract import check_fits, hosted_image
+    from ..workflow.image_contract import check_fits, hosted_image
 
     image = hosted_image(
         name,
@@ -167,7 +173,7 @@ def _planned(plan_inputs: PlanInputs, options: LaunchOptions, context: Context) 
 
 
 def _find_hosts(
-    facts: LaunchFacts, launcher: Launcher, options: LaunchOptions, context: Context
+    facts: LaunchFacts, launcher: SiteLauncher, options: LaunchOptions, context: Context
 ) -> HostList:
     """Return the hosts; those of a job that is still to be asked for have no names."""
     nodes, scheduler = options.nodes, facts.scheduler
@@ -178,12 +184,18 @@ def _find_hosts(
         hosts = find_hosts(options.hosts, options.hostfile, facts.launch_node, context, whole)
         return with_room(hosts, launcher.kind, gpus, options.ranks, gpus=facts.gpus)
     if options.hosts is not None or options.hostfile is not None:
-        raise UsageError("--nodes is for a job, which has hosts of its own", "leave -H out")
+        raise UsageError(
+            "option.conflict",
+            "--nodes cannot be combined with -H or --hostfile: the scheduler chooses the hosts of "
+            "a job",
+            "leave one of them out",
+        )
     if nodes < 1:
-        raise UsageError(f"a job cannot have {nodes} nodes", "ask for 1 or more")
+        raise UsageError("job.invalid-size", f"a job cannot have {nodes} nodes", "use 1 or more")
     if scheduler is None:
         raise UsageError(
-            f"site {facts.plan.site} has no scheduler that gives a job {nodes} nodes",
+            "site.no-scheduler",
+            f"site {facts.plan.site} has no scheduler, so --nodes {nodes} cannot be used",
             "name the hosts: -H host:4,host2:4",
         )
     slots = math.ceil((options.ranks or facts.plan.smoke.ranks * nodes) / nodes)
@@ -203,7 +215,7 @@ def _request(
     found: _Environment,
     options: LaunchOptions,
     hosts: HostList,
-    launcher: Launcher,
+    launcher: SiteLauncher,
     *,
     gloo: bool,
 ) -> LaunchRequest:
@@ -211,8 +223,9 @@ def _request(
     plan, traits = facts.plan, LAUNCHERS[launcher.kind].TRAITS
     if options.cpus_per_rank is not None and not traits.cores:
         raise UsageError(
+            "launcher.no-cpus-per-rank",
             f"{launcher.kind} has no option for the cores of a rank",
-            "ask the scheduler for them when you submit the job, and leave --cpus-per-rank out",
+            "request the cores when you submit the job, and leave --cpus-per-rank out",
         )
     ranks = options.ranks
     if ranks is None:
@@ -244,7 +257,9 @@ def _request(
     )
 
 
-def _launcher(plan: Plan, options: LaunchOptions, scheduler: str | None) -> tuple[Launcher, bool]:
+def _launcher(
+    plan: Plan, options: LaunchOptions, scheduler: str | None
+) -> tuple[SiteLauncher, bool]:
     """Return the launcher, with the words that the site states for it, and whether it is by Gloo.
 
     The launcher that is asked for; for Gloo the one of the environment's own; else the plan's. By
@@ -258,16 +273,21 @@ def _launcher(plan: Plan, options: LaunchOptions, scheduler: str | None) -> tupl
     own = _gloo_launcher(plan)
     if options.gloo and own is None:
         raise UsageError(
-            f"nothing in {plan.recipe} talks by Gloo: it has neither Horovod nor PyTorch",
+            "launch.no-gloo",
+            f"{plan.recipe} cannot use Gloo: it has neither Horovod nor PyTorch",
             "leave --gloo out",
         )
-    of_horovod = HOROVOD in LAUNCHERS[kind or own or plan.launcher.kind].TRAITS.gloo_of
-    built = horovod_of(plan)
-    without_mpi = built is not None and not has_part(built.flags, "MPI")
-    gloo = options.gloo or (without_mpi and (kind is None or of_horovod))
-    if gloo and built and of_horovod and not has_part(built.flags, "GLOO"):
+    builds = (*plan.builds, *plan.verified)
+    built = next((each for each in builds if each.component in RUNTIMES), None)
+    runtime = RUNTIMES[built.component] if built else None
+    parts = runtime.meaning(built.flags, built.version).parts if runtime and built else {}
+    is_own = runtime is not None and runtime.TRAITS.launcher == (kind or own or plan.launcher.kind)
+    gloo = options.gloo or (not parts.get("mpi", True) and (kind is None or is_own))
+    if gloo and built and is_own and not parts.get("gloo", True):
         raise UsageError(
-            f"the Horovod of {plan.recipe} is built without Gloo (HOROVOD_WITHOUT_GLOO=1)",
+            "launch.no-gloo",
+            f"{plan.recipe} cannot use Gloo: its {built.component} {built.version} is built "
+            "without it",
             "leave --gloo out",
         )
     kind = kind or (own if gloo else None)
@@ -276,21 +296,22 @@ def _launcher(plan: Plan, options: LaunchOptions, scheduler: str | None) -> tupl
     if kind == plan.launcher.kind:
         return plan.launcher, gloo
     # No words of the site: it takes the launcher's own name, if it has one.
-    return Launcher.model_construct(kind=kind, command=()), gloo
+    return SiteLauncher.model_construct(kind=kind, command=()), gloo
 
 
 def _gloo_launcher(plan: Plan) -> str | None:
     """Return what starts the environment's programs by Gloo; None: nothing in it knows Gloo."""
     asked = {pin.component for pin in plan.pins} | {*plan.runtime.aliases}
     for components in (asked, {pin.component for pin in plan.brought}):
-        for kind, each in LAUNCHERS.items():
-            if each.TRAITS.gloo_of & components:
-                return kind
+        # A runtime of its own before the bundled one.
+        for each in sorted(RUNTIMES.values(), key=lambda each: each.TRAITS.bundled):
+            if each.TRAITS.gloo_with in components:
+                return each.TRAITS.launcher
     return None
 
 
 def _handed_on(
-    plan: Plan, launcher: Launcher, hosts: HostList, asked: Sequence[str]
+    plan: Plan, launcher: SiteLauncher, hosts: HostList, asked: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the variables of the environment that the ranks on named hosts must be handed.
 
@@ -314,18 +335,18 @@ def _report(line: LaunchLine, environment: _Environment, context: Context) -> No
     say(f"{ranks} on {where}")
     if (kind := missing_launcher(plan)) and line.launcher not in (kind, None):
         context.reporter.warn(
-            f"this PyTorch has no {kind}, and {line.launcher} sets neither RANK nor MASTER_ADDR: "
-            "the program must set both"
+            f"the program must set RANK and MASTER_ADDR: this PyTorch has no {kind}, and "
+            f"{line.launcher} does not set them"
         )
     if environment.image:
         for row in environment.image.rows:
             say(
-                f"{row.subject}: {row.image}; there: {row.host}"
+                f"{row.subject}: {row.image} in the image, {row.host} on the host"
                 + (f": {row.why}" if row.why else "")
             )
     elif environment.published is None:
         recipe = f"{recipe_arguments(plan)} --site {plan.site}"
-        say(f"nothing of it is published here: envbuild create {recipe} builds it")
+        say(f"not published in this root; run envbuild create {recipe}")
     else:
         published = environment.published
         home, version = published.home, published.version
@@ -344,10 +365,8 @@ def _report(line: LaunchLine, environment: _Environment, context: Context) -> No
         passed = [each for each in proofs if each.result.verdict == "passed"]
         if passed and passed[-1].execution != "native":
             say(
-                f"it was proved {passed[-1].execution}: the line is for a machine of {plan.arch}, "
-                "and no speed is known"
+                f"the smoke test ran {passed[-1].execution}: the line is for a machine of "
+                f"{plan.arch}, and its speed is unknown"
             )
-    if plan.runtime.beside == "tf-distribute":
-        say(
-            "TF_CONFIG is left to the program; envbuild render --as job makes a script that sets it"
-        )
+    if reads_tf_config(plan):
+        say("the program must set TF_CONFIG; the script of envbuild render --as job sets it")

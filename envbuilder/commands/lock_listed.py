@@ -13,26 +13,27 @@ from dataclasses import replace
 from pathlib import Path
 
 from .. import files
-from ..channels.listed import Listed, ListedPackages, Target, look_up
-from ..channels.solve import archives
+from ..conda.formats.packages import CondaEntry, PackageList, PipEntry
+from ..conda.package_list import ListedPackage, ListedPackages, ListTarget, look_up
+from ..conda.solve import archives
 from ..errors import DocumentError, Place, Problem, UsageError
-from ..formats.packages import CondaEntry, PackageList, PipEntry
+from ..knowledge.channels import CHANNEL_ORIGINS
 from ..locking.failures import Refusal
+from ..locking.lock_check import contradictions
 from ..locking.locker import distributions_of, make_lock
-from ..model.channels import CHANNEL_ORIGINS
-from ..model.lock_check import contradictions
 from ..model.plan import Lock, Plan
+from ..runtimes import RUNTIMES
 from ..target_tools.names import normalize
 from ..text import counted, shown
-from .channels import close_engine, engine, keyed, virtual_packages
-from .context import Context
-from .entries import entries
-from .foreign import read_file
-from .load import PlanInputs, load
-from .lock import lock_environment, say_signatures
-from .options import PlanOptions
+from ..workflow.channels import close_engine, engine, virtual_packages
+from ..workflow.context import Context
+from ..workflow.entries import entries
+from ..workflow.foreign_files import read_file
+from ..workflow.load import PlanInputs, load
+from ..workflow.lock import lock_environment
+from ..workflow.options import PlanOptions
 
-_RECIPE = "envbuild recipes import FILE makes a recipe of all that a list has"
+_RECIPE = "envbuild recipes import FILE converts the whole list to a recipe"
 
 
 def lock_of_file(choice: PlanOptions, file: Path, context: Context) -> Lock:
@@ -45,7 +46,8 @@ def lock_of_file(choice: PlanOptions, file: Path, context: Context) -> Lock:
     inputs = load(choice, context, "to lock")
     if not inputs.backend.TRAITS.channels:
         raise UsageError(
-            f"the packages of a list come from conda channels: recipe {inputs.recipe.value.name} "
+            "list.backend-not-conda",
+            f"--from needs a recipe with backend: conda, but recipe {inputs.recipe.value.name} "
             f"has backend: {inputs.recipe.value.backend}",
             _RECIPE,
         )
@@ -54,8 +56,9 @@ def lock_of_file(choice: PlanOptions, file: Path, context: Context) -> Lock:
         context.reporter.warn(note)
     if found.packages is None:
         raise UsageError(
-            "an environment.yml is no lock: it names no files",
-            "envbuild recipes import FILE makes a recipe of it, and envbuild lock solves that",
+            "list.no-files",
+            "an environment.yml is not a lock: it does not name files",
+            "convert it with envbuild recipes import FILE, then run envbuild lock",
             place=Place(shown(str(file))),
         )
     return lock_packages(found.packages, inputs, context, shown(str(file)))
@@ -82,18 +85,18 @@ def lock_packages(packages: PackageList, inputs: PlanInputs, context: Context, o
             lock = make_lock(planned, replace(environment, exact=exact), distributions, conda)
         except Refusal as refusal:
             raise UsageError(
-                f"the package index does not offer {refusal.component} {refusal.version}, which "
-                f"{origin} lists: {refusal}"
+                "index.version-missing",
+                f"the package index does not have {refusal.component} {refusal.version}, which "
+                f"{origin} lists: {refusal}",
             ) from refusal
     _check(lock, packages, origin, context)
-    say_signatures(lock, context)
     return lock
 
 
-def listed_of(entries: Iterable[CondaEntry]) -> list[Listed]:
+def listed_of(entries: Iterable[CondaEntry]) -> list[ListedPackage]:
     """Return packages as the channels are asked for them."""
     return [
-        Listed(each.name, each.subdir, each.url, each.sha256, each.md5, each.place)
+        ListedPackage(each.name, each.subdir, each.url, each.sha256, each.md5, each.place)
         for each in entries
     ]
 
@@ -104,9 +107,9 @@ def _look_up(packages: PackageList, inputs: PlanInputs, context: Context) -> Lis
     unhashed = sum(each.sha256 is None and each.md5 is None for each in wanted)
     if unhashed:
         context.reporter.warn(
-            f"no hash is listed of {counted(unhashed, 'package')}: those of the channels are taken"
+            f"{counted(unhashed, 'package')} without a hash in the list: using the channels' hashes"
         )
-    target = Target(inputs.arch, virtual_packages(inputs), inputs.site.channels, keyed(inputs))
+    target = ListTarget(inputs.arch, virtual_packages(inputs), inputs.site.channels)
     with context.reporter.working(f"look up {counted(len(wanted), 'package')}"):
         found = look_up(
             wanted,
@@ -133,33 +136,43 @@ def _check_origins(planned: Plan, packages: PackageList, inputs: PlanInputs) -> 
         if listed and pin.origin not in CHANNEL_ORIGINS:
             wanted = inputs.recipe.value.stack.get(pin.component, "*")
             message = (
-                f"{listed.filename} is listed, and is not what the recipe asks for: "
-                f"{pin.component} {wanted}; that would be {pin}"
+                f"the list has {listed.filename}, but the recipe requires {pin.component} "
+                f"{wanted}, which is {pin}"
             )
-            wrong.append(Problem(message, listed.place, (_RECIPE,)))
+            wrong.append(Problem("list.recipe-mismatch", message, listed.place, (_RECIPE,)))
     if wrong:
         raise DocumentError(tuple(wrong))
 
 
 def _check(lock: Lock, packages: PackageList, origin: str, context: Context) -> None:
     """Raise DocumentError unless the lock holds what is listed; say what it holds besides."""
-    wrong = [Problem(each, None, (_RECIPE,)) for each in contradictions(lock, entries().backends)]
+    wrong = [
+        Problem("lock.contradiction", each, None, (_RECIPE,))
+        for each in contradictions(lock, entries().backends, RUNTIMES)
+    ]
     wheels = {each.name: each for each in lock.index_files if each.kind == "wheel"}
     for each in packages.pip:
         found = wheels.get(normalize(each.name))
         if found is None:
-            wrong.append(Problem(f"{each.name} is needed by nothing", each.place, (_RECIPE,)))
+            wrong.append(
+                Problem(
+                    "list.unused-package",
+                    f"no package of the recipe requires {each.name}",
+                    each.place,
+                    (_RECIPE,),
+                )
+            )
         elif each.sha256 not in (None, found.sha256):
             message = (
-                f"{each.name} {each.version} is listed with the sha256 {each.sha256}, and the "
-                f"index has it with {found.sha256}: {found.filename}"
+                f"{each.name} {each.version} has the sha256 {each.sha256} in the list, but "
+                f"{found.sha256} on the index: {found.filename}"
             )
-            wrong.append(Problem(message, each.place, ()))
+            wrong.append(Problem("list.checksum-mismatch", message, each.place, ()))
     if wrong:
         raise DocumentError(tuple(wrong))
     more = [*_besides(lock, packages.pip)]
     if more:
-        context.reporter.say(f"besides what {origin} lists, pip installs {', '.join(more)}")
+        context.reporter.say(f"pip also installs {', '.join(more)}, which {origin} does not list")
 
 
 def _besides(lock: Lock, listed: Sequence[PipEntry]) -> Iterator[str]:

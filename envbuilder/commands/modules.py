@@ -17,12 +17,12 @@ from ..root.environment_lock import read_lock
 from ..root.environments import places_of
 from ..target_tools.root import publish, registry
 from ..target_tools.root.layout import Home
-from .context import Context
-from .launch_requests import example, facts_of
-from .matrix import Matrix, Row, matrix
-from .options import MatrixOptions
-from .output import output_folder
-from .places import site_folder
+from ..workflow.context import Context
+from ..workflow.launch_requests import example, facts_of
+from ..workflow.matrix import Matrix, MatrixRow, matrix
+from ..workflow.options import MatrixOptions
+from ..workflow.output import output_folder
+from ..workflow.places import site_folder
 
 # What a module system takes for the file of NAME/NUMBER.
 _FILES: dict[Dialect, str] = {"lua": "{}.lua", "tcl": "{}"}
@@ -59,16 +59,21 @@ def _check_one_arch(planned: Matrix) -> None:
     archs = sorted({row.arch for row in planned.rows})
     if len(archs) > 1:
         raise UsageError(
-            f"modules for {' and '.join(archs)} would have the same names",
-            f"name one, each with a tree of its own: --arch {archs[0]}",
+            "modules.several-archs",
+            f"modules for {' and '.join(archs)} have the same names and need separate trees",
+            f"write one tree at a time: --arch {archs[0]}",
         )
 
 
-def _texts(row: Row, planned: Matrix) -> tuple[dict[PurePosixPath, str], int | None]:
+def _texts(row: MatrixRow, planned: Matrix) -> tuple[dict[PurePosixPath, str], int | None]:
     """Return a row's modulefiles, and its number where it is published."""
     loaded = row.loaded
     if loaded is None:
-        raise UsageError(f"{row.word} has no plan for {row.arch}, so no module", "leave it out")
+        raise UsageError(
+            "modules.recipe-without-plan",
+            f"cannot write a module for {row.word}: it has no plan for {row.arch}",
+            f"leave {row.word} out",
+        )
     home = Home(planned.root(row.arch), row.name)
     number = registry.default_number(home)
     lock = evidence = None

@@ -8,36 +8,36 @@ from pathlib import Path
 
 from pydantic import Field
 
-from ..backends import prefix_parts
-from ..build import prepare
+from ..base import Document
+from ..build.backends import prefix_parts
+from ..build.scripts import prepare
+from ..build.sources import tree_sha256
 from ..documents.patches import patch_files
 from ..errors import UsageError
 from ..files import write_atomically
+from ..knowledge.entries import check_choice
+from ..launching.schedulers import SCHEDULERS
 from ..locking.checks import check_runtime
-from ..model.base import Document
 from ..model.base_image import BUNDLE_FOLDER
-from ..model.entries import check_choice
-from ..model.places import Places
+from ..model.places import BuildFolders
 from ..model.plan import Lock
 from ..model.site import Site
 from ..render.bundle_image import BASE, render_bundle_definition
 from ..render.container import render_image
 from ..render.image import make_image
-from ..schedulers import SCHEDULERS
-from ..sources import tree_sha256
-from .channels import Reading
-from .context import Context
-from .image import write_definition
-from .image_base import base_name
-from .image_inputs import ImageInputs, image_inputs
-from .launch_requests import facts_at, facts_of, script_start
-from .load import load
-from .lock import new_lock
-from .options import CreateOptions, ImageOptions, RenderOptions
-from .output import output_folder, output_path
-from .published import Published, environments_of
-from .render_source import given_lock, home_of, named, of_lock, render_source, selected
-from .texts import build_texts, forms
+from ..workflow.channels import Reading
+from ..workflow.context import Context
+from ..workflow.image import write_definition
+from ..workflow.image_base import base_name
+from ..workflow.image_inputs import ImageInputs, image_inputs
+from ..workflow.launch_requests import facts_at, facts_of, script_start
+from ..workflow.load import load
+from ..workflow.lock import new_lock
+from ..workflow.options import CreateOptions, ImageOptions, RenderOptions
+from ..workflow.output import output_folder, output_path
+from ..workflow.published import Published, environments_of
+from ..workflow.render_source import given_lock, home_of, named, of_lock, render_source, selected
+from ..workflow.texts import build_texts, forms
 
 # The script for the scheduler that the site states.
 JOB = "job"
@@ -86,25 +86,32 @@ def render(options: RenderOptions, context: Context) -> RenderResult:
     if asked and form not in jobs:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in asked)
         raise UsageError(
-            f"{named}: only a job has that, not the form {form}",
-            f"say which job: {', '.join(f'--as {each}' for each in jobs)}",
+            "option.only-for-job",
+            f"{named} applies only to a job, not to the form {form}",
+            f"use one of {', '.join(f'--as {each}' for each in jobs)}",
         )
     if (options.base or options.binds or options.candidate) and form not in _ON_BASE:
         raise UsageError(
-            "--base, --bind and --candidate are of an image that begins with a folder, not of the "
-            f"form {form}",
-            f"the forms for it: {', '.join(_ON_BASE)}",
+            "option.only-for-image",
+            f"--base, --bind and --candidate apply only to an image, not to the form {form}",
+            f"use one of the forms {', '.join(_ON_BASE)}",
         )
     if form not in _FOLDERS:
         return _one(form, options, context)
     if options.output is None:
         what = "a plan's build folder" if form == FOLDER else f"the form {form}"
         raise UsageError(
-            f"{what} is more than one file", "say where to with --output, or one with --as FORM"
+            "output.missing",
+            f"{what} has several files and needs --output",
+            "add --output DIR, or choose one form with --as FORM",
         )
     folder = context.path(options.output)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} is there and not an empty folder", "name a new folder")
+        raise UsageError(
+            "output.exists",
+            f"{folder} exists and is not an empty folder",
+            "use a new folder",
+        )
     output_folder(folder, context)
     return _FOLDERS[form](options, folder, context)
 
@@ -121,8 +128,9 @@ def _one(name: str, options: RenderOptions, context: Context) -> RenderResult:
         lock = source.subject.source
         if not isinstance(lock, Lock):
             raise UsageError(
-                "the definition file of an image on a base names the hashes of its lock",
-                f"--locked FILE has them; --as {IMAGE} makes a lock",
+                "lock.missing",
+                "the definition file of an image on a base needs a lock",
+                f"add --locked FILE, or use --as {IMAGE}, which makes a lock",
             )
         on = base_name(of_image.base, of_image.plan_inputs)
         candidate = options.candidate
@@ -141,8 +149,9 @@ def _scheduler(site: Site) -> str:
     if site.scheduler not in SCHEDULERS:
         which = " or ".join(f"--as {each}" for each in SCHEDULERS)
         raise UsageError(
-            f"site {site.name} states no scheduler to render a job for",
-            f"say which: {which}; or state scheduler: {next(iter(SCHEDULERS))} in the site file",
+            "site.no-scheduler",
+            f"site {site.name} has no scheduler to render a job for",
+            f"use {which}, or write scheduler: {next(iter(SCHEDULERS))} in the site file",
         )
     return site.scheduler
 
@@ -156,7 +165,7 @@ def _all(options: RenderOptions, folder: Path, context: Context) -> RenderResult
             texts[form.file_of(source.subject.plan)] = source.text(form)
         except UsageError as error:
             left_out[name] = str(error)
-            context.reporter.warn(f"{name} is left out: {error}")
+            context.reporter.warn(f"skipped {name}: {error}")
     folder.mkdir(parents=True, exist_ok=True)
     for file, text in texts.items():
         write_atomically(folder / file, text)
@@ -177,7 +186,9 @@ def _inputs(options: RenderOptions, context: Context, reading: Reading = "to pla
         if environment is None:
             raise
         raise UsageError(
-            f"an image of {environment.name} begins with what its recipe says: {error}",
+            "recipe.not-found",
+            f"the base of an image of {environment.name} is in its recipe, which is not available: "
+            f"{error}",
             f"name the recipe's file, with --locked {environment.lock_file}",
         ) from error
 
@@ -188,8 +199,8 @@ def _image_on_base(
     """Write what ``envbuild image`` starts Apptainer on: definition, bundle, a link to the base."""
     plan_inputs, base, binds = asked
     # lazy imports: what no other form needs
-    from ..targets import bundle
-    from .stages import CreateStages
+    from ..build.targets import bundle
+    from ..workflow.stages import CreateStages
 
     given = given_lock(options, plan_inputs, context, with_runtime=True)
     of = CreateOptions(choice=options.choice, output=folder)
@@ -204,7 +215,7 @@ def _image_on_base(
     if base:
         (folder / BASE).symlink_to(base.folder.resolve())
     else:
-        context.reporter.say(f"{folder / BASE} is still to be: a folder with the site's Debian")
+        context.reporter.say(f"create {folder / BASE} before the build: the site's Debian")
     paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return RenderResult(form=IMAGE, written=tuple(sorted(map(str, paths))))
 
@@ -242,7 +253,9 @@ def _folder(options: RenderOptions, folder: Path, context: Context) -> RenderRes
         return _folder_again(environment, options, folder, context)
     given = given_lock(options, plan_inputs, context, with_runtime=True)
     lock = given or new_lock(plan_inputs, context)
-    places = Places(home_of(lock.plan, options, plan_inputs, context).prefix(lock.id()), folder)
+    places = BuildFolders(
+        home_of(lock.plan, options, plan_inputs, context).prefix(lock.id()), folder
+    )
     start = script_start(facts_of(lock.plan, plan_inputs))
     texts = build_texts(lock, places, plan_inputs.prefix_of(lock.plan), plan_inputs.folders, start)
     prepare(folder, texts, plan_inputs.runtime_source)
@@ -259,7 +272,7 @@ def _folder_again(
     check_runtime(lock, environment.lock_file, found, build / "runtime")
     facts = facts_at(lock.plan, options.choice.site, options.choice.partition, context)
     prefix = prefix_parts(lock.plan, context.knowledge.components)
-    places = Places(environment.prefix, folder)
+    places = BuildFolders(environment.prefix, folder)
     texts = build_texts(lock, places, prefix, (build,), script_start(facts))
     prepare(folder, texts, build / "runtime")
     context.reporter.say(f"rendered: {environment}")

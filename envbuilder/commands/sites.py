@@ -9,25 +9,25 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import data
-from ..doctor.detection import DetectionResult, live_snapshot, snapshot, snapshot_text
-from ..doctor.draft import draft
-from ..doctor.local import local_site
-from ..doctor.visible import base_trees, has_visible_trees
 from ..documents.library import NAME, find
 from ..documents.load import load_site
 from ..documents.site_choice import DESCRIBE, LOCAL
 from ..documents.snapshots import snapshot_command, snapshot_file, text_with_snapshot
 from ..errors import UsageError
 from ..files import write_atomically
-from ..host import Host
+from ..launching.schedulers import SCHEDULERS
+from ..machine.detection import DetectionResult, live_snapshot, snapshot, snapshot_text
+from ..machine.host import LocalMachine
+from ..machine.local_site import local_site
+from ..machine.modules.module_probe import probe as probe_modules
+from ..machine.modules.site_modules import read_modules
+from ..machine.site_draft import draft
+from ..machine.visible_modules import base_trees, has_visible_trees
 from ..model.launch import Words
-from ..model.site import Launcher, Site, Snapshot
-from ..module_system.module_probe import probe as probe_modules
-from ..module_system.site_modules import read_modules
-from ..schedulers import SCHEDULERS
+from ..model.site import Site, SiteLauncher, Snapshot
 from ..text import shown
-from .context import Context
-from .entries import entries
+from ..workflow.context import Context
+from ..workflow.entries import entries
 
 __all__ = ["attach_snapshot", "detect_site", "draft_site", "snapshot_text", "take_snapshot"]
 
@@ -55,12 +55,12 @@ def take_snapshot(
     places = [str(context.path(tree)) for tree in trees] if trees else None
     if site == LOCAL and places is None and has_visible_trees(document, context.environ):
         places = list(base_trees(document, context.environ)) or None
-    with context.reporter.working(f"looking at the modules of site {document.name}"):
+    with context.reporter.working(f"read the modules of site {document.name}"):
         site_modules = read_modules(document, context.environ, places)
     if probe:
-        with context.reporter.working("loading those that bring Python, MPI or Python packages"):
+        with context.reporter.working("load the modules of Python, MPI and Python packages"):
             site_modules = probe_modules(site_modules, context.knowledge.components)
-    with context.reporter.working("looking at this machine"):
+    with context.reporter.working("examine this machine"):
         return live_snapshot(document, context.environ, context.clock().date(), site_modules)
 
 
@@ -79,14 +79,14 @@ def attach_snapshot(
     A file that names another snapshot, is shipped, or cannot be changed stays as it is.
     """
     if site == LOCAL:
-        return SnapshotUse(note=f"no site file uses this snapshot: {DESCRIBE} writes one")
+        return SnapshotUse(note=f"no site file uses this snapshot; {DESCRIBE} writes a site file")
     path = find("site", site, context.folders)
     loaded = load_site(path, context.knowledge, entries())
     used = snapshot_file(loaded)
     if used is not None:
         if used.exists() and used.samefile(snapshot_path):
             return SnapshotUse(path)
-        return SnapshotUse(note=f"{path} uses the snapshot {used} and not this one")
+        return SnapshotUse(note=f"{path} uses another snapshot: {used}")
     near = snapshot_path.is_relative_to(path.parent.absolute())
     name = str(snapshot_path.relative_to(path.parent.absolute()) if near else snapshot_path)
     note = f"{path} does not use this snapshot: add the line 'snapshot: {name}' to it"
@@ -112,8 +112,9 @@ def draft_site(context: Context, output: str | None = None) -> str:
     name = Path(output).name.removesuffix(".yaml") if output else DRAFT_NAME
     if output and (not output.endswith(".yaml") or not NAME.fullmatch(name)):
         raise UsageError(
-            f"'{shown(output)}' cannot be a site document",
-            "name it after the site, in lower case: our-cluster.yaml",
+            "site.invalid-file-name",
+            f"'{shown(output)}' is not a valid name of a site document",
+            "use the site's name in lower case: our-cluster.yaml",
         )
     return draft(local_site(context.environ), context.environ, name, *_scheduler(context))
 
@@ -121,16 +122,16 @@ def draft_site(context: Context, output: str | None = None) -> str:
 def next_steps(site_file: Path, draft_text: str) -> Iterator[str]:
     """Yield what to do with a draft until plans use it."""
     if "\nsnapshot: " in draft_text:
-        yield f"record its modules: {snapshot_command(site_file)}"
+        yield f"to record its modules: {snapshot_command(site_file)}"
     name = shlex.quote(str(site_file))
-    yield f"plan for it: --site {name}, or ENVBUILD_SITE={name} for a whole shell"
+    yield f"to plan for it: --site {name}, or export ENVBUILD_SITE={name}"
 
 
-def _scheduler(context: Context) -> tuple[str | None, Launcher | None, Words]:
+def _scheduler(context: Context) -> tuple[str | None, SiteLauncher | None, Words]:
     """Return the first scheduler whose program for submitting jobs is here, its launcher, and what
     that starts ranks by.
     """
-    host = Host(context.environ)
+    host = LocalMachine(context.environ)
 
     def ask(program: str, *words: str) -> str:
         path = host.which(program)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from ..errors import DriftError, UsageError
-from ..model.why import Why, WhyNot
+from ..model.why import ComponentReason, WhyNot
 from ..resolve.stated_facts import stated_versions
 from ..resolve.why import why as resolve_why
 from ..resolve.why import why_not as resolve_why_not
 from ..text import unknown
-from .context import Context
-from .load import PlanInputs, load, request
-from .options import WhyOptions
-from .published import Published, decides_same, environments_of, find_published, inputs_of
+from ..workflow.context import Context
+from ..workflow.load import PlanInputs, load, request
+from ..workflow.options import WhyOptions
+from ..workflow.published import Published, decides_same, environments_of, find_published, inputs_of
 
 
-def why(choice: WhyOptions, component: str, context: Context) -> Why:
+def why(choice: WhyOptions, component: str, context: Context) -> ComponentReason:
     """Return why a component is what it is, in a published environment or in a plan made now.
 
     The lock of an environment says less than a plan: nothing of what else could be chosen. So an
@@ -22,7 +22,7 @@ def why(choice: WhyOptions, component: str, context: Context) -> Why:
     """
     components = context.knowledge.components
     if component not in components:
-        raise UsageError(unknown("component", component, components))
+        raise UsageError("component.unknown", unknown("component", component, components))
     environment = _published(choice, context)
     if environment is None:
         plan_inputs = load(choice, context)
@@ -61,26 +61,27 @@ def _name(plan_inputs: PlanInputs, choice: WhyOptions, context: Context) -> str 
     environments = environments_of(plan_inputs, choice.root, context)
     name = next((each.name for each in environments if decides_same(each, plan_inputs)), None)
     if environments and name is None:
-        context.reporter.say(f"of a plan made now, which differs from {environments[0]}")
+        context.reporter.say(f"explaining a plan made now, which differs from {environments[0]}")
     return name
 
 
 def _why_published(
     environment: Published, component: str, choice: WhyOptions, context: Context
-) -> Why:
+) -> ComponentReason:
     try:
         return resolve_why(request(inputs_of(environment, choice, context)), component)
     except DriftError as error:
-        context.reporter.say(f"of its lock alone: {error}")
+        context.reporter.say(f"explaining from the lock alone: {error}")
     plan = environment.plan
     pins = {pin.component: pin for pin in (*plan.build_pins, *plan.brought, *plan.pins)}
     if component not in pins:
         raise UsageError(
+            "component.unknown",
             unknown(f"component of {environment.name}", component, pins),
             f"it has: {', '.join(sorted(pins))}",
         )
     pin = pins[component]
-    return Why(
+    return ComponentReason(
         component=component,
         version=pin.version,
         provider=f"{pin.origin}:{pin.locator}",

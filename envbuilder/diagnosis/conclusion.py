@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from ..model.diagnosis import Diagnosis, LogPlace, LogSize, RankSymptom, Symptomatic
-from ..model.symptom import Symptom, SymptomTells
+from ..knowledge.symptoms import Symptom, SymptomTells
 from ..target_tools.messages import listing
 from ..target_tools.names import without_credentials
 from ..text import shown
 from .search import Findings, Hit
 from .signs import Sign
+from .values import Diagnosis, LogPlace, LogSize, RankSymptom, Symptomatic
 
 _LEVELS: tuple[SymptomTells, ...] = get_args(SymptomTells)
 _WIDTH = 300
@@ -41,7 +41,7 @@ class KnownSymptom:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Match:
     log: int
     hit: Hit
     known: KnownSymptom
@@ -59,7 +59,7 @@ def conclude(
 ) -> Diagnosis:
     """Return what the logs say. *known*: of several at one place the first counts."""
     kept, left_out, also = _without_overlaps(logs, known)
-    by_id: dict[str, list[_Found]] = {}
+    by_id: dict[str, list[_Match]] = {}
     for each in sorted(kept, key=lambda found: found.order):
         by_id.setdefault(each.known.id, []).append(each)
     ranks = tuple(_ranks(names, logs, kept))
@@ -81,21 +81,21 @@ def conclude(
 
 def _without_overlaps(
     logs: Sequence[Findings], known: Sequence[KnownSymptom]
-) -> tuple[list[_Found], Counter[str], Mapping[str, tuple[str, ...]]]:
+) -> tuple[list[_Match], Counter[str], Mapping[str, tuple[str, ...]]]:
     """Return what stands at a place where nothing more special does, and the advisories there.
 
     Between them: how many matches of each were left out.
     """
-    kept: list[_Found] = []
+    kept: list[_Match] = []
     left_out: Counter[str] = Counter()
     also: dict[str, dict[str, None]] = {}
     for number, findings in enumerate(logs):
-        taken: list[_Found] = []
+        taken: list[_Match] = []
         for each in known:
             for hit in findings.hits.get(each.symptom.id, ()):
                 over = next((one for one in taken if _overlap(one.hit, hit)), None)
                 if over is None:
-                    taken.append(_Found(number, hit, each))
+                    taken.append(_Match(number, hit, each))
                 elif over.known is each:
                     continue
                 else:
@@ -115,7 +115,7 @@ def _count(known: KnownSymptom, logs: Sequence[Findings]) -> int:
 
 
 def _finding(
-    those: Sequence[_Found], names: Sequence[str], count: int, also: Sequence[str]
+    those: Sequence[_Match], names: Sequence[str], count: int, also: Sequence[str]
 ) -> Symptomatic:
     first = those[0]
     symptom = first.known.symptom.explain(first.hit.groups)
@@ -133,7 +133,7 @@ def _finding(
     )
 
 
-def _place(found: _Found, names: Sequence[str]) -> LogPlace:
+def _place(found: _Match, names: Sequence[str]) -> LogPlace:
     hit = found.hit
     return LogPlace(
         log=shown(names[found.log], 200),
@@ -162,7 +162,7 @@ class _Rank:
 
 
 def _ranks(
-    names: Sequence[str], logs: Sequence[Findings], kept: Sequence[_Found]
+    names: Sequence[str], logs: Sequence[Findings], kept: Sequence[_Match]
 ) -> Iterator[_Rank]:
     """Yield who speaks, if that is more than one."""
     labels = _labels(names)
@@ -218,9 +218,9 @@ def _differ(ranks: Sequence[_Rank]) -> str | None:
     silent = [each for each in ranks if each.id is None]
     if _LEVELS[lead] in ("wait", "effect"):
         if silent:
-            verb = "says" if len(silent) == 1 else "say"
-            return f"{_named(silent)} {verb} nothing, and the others wait for it or lost it"[:400]
-        return f"all of {len(ranks)} wait or lost another; none says why"
+            verb = "reports" if len(silent) == 1 else "report"
+            return f"{_named(silent)} {verb} no error; the others wait for it or lost it"[:400]
+        return f"all {len(ranks)} ranks wait or lost another rank; none reports the cause"
     if others:
         return _failed_first(leaders, others)
     return _another_error(leaders)
@@ -228,20 +228,20 @@ def _differ(ranks: Sequence[_Rank]) -> str | None:
 
 def _failed_first(leaders: Sequence[_Rank], others: Sequence[_Rank]) -> str:
     said = ", ".join(sorted({each.id or "" for each in leaders}))
-    rest = "the others say nothing of an error"
+    rest = "the others report no error"
     if any(each.id for each in others):
-        rest = "the others report what follows from it"
+        rest = "the others report consequences"
     return f"{_named(leaders)} failed first ({said}); {rest}"[:400]
 
 
 def _another_error(ranks: Sequence[_Rank]) -> str:
     groups = Counter(each.id for each in ranks)
     if len(groups) == 1:
-        same = f"all of {len(ranks)} report the same: {ranks[0].id}"
+        same = f"all {len(ranks)} report the same error: {ranks[0].id}"
         timed = [each for each in ranks if each.time]
         if len(timed) == len(ranks) and len({each.time for each in ranks}) > 1:
             first = min(timed, key=lambda each: each.time or "")
-            return f"{same}; {first.label} did so first, at {first.time}"
+            return f"{same}; {first.label} reported it first, at {first.time}"
         return same
     common, number = groups.most_common(1)[0]
     if 2 * number <= len(ranks):
@@ -249,7 +249,7 @@ def _another_error(ranks: Sequence[_Rank]) -> str:
     odd = [each for each in ranks if each.id != common]
     said = ", ".join(sorted({each.id or "" for each in odd}))
     verb = "reports" if len(odd) == 1 else "report"
-    return f"{_named(odd)} {verb} another error ({said}) than the others ({common})"[:400]
+    return f"{_named(odd)} {verb} a different error ({said}) than the others ({common})"[:400]
 
 
 def _named(ranks: Sequence[_Rank]) -> str:

@@ -70,13 +70,17 @@ def _search_all(
 ) -> None:
     """Search what came since, each rank's lines for themselves, and keep the last ones."""
     for rank, those in buffers.items():
-        fresh = next((i for i, each in enumerate(those) if not isinstance(each, _Seen)), None)
+        fresh = next(
+            (i for i, each in enumerate(those) if not isinstance(each, _SearchedLine)), None
+        )
         if fresh is not None:
             _Batch(those, fresh, rank).search(signs, found)
-        buffers[rank] = [_Seen(each.number, each.text, each.rank) for each in those[-_AGAIN:]]
+        buffers[rank] = [
+            _SearchedLine(each.number, each.text, each.rank) for each in those[-_AGAIN:]
+        ]
 
 
-class _Seen(LogText):
+class _SearchedLine(LogText):
     """A line that was searched before."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..model.doctor import Capability, Fact, Item, Section
+from ..machine.item_values import Capability, Fact, Item, Section
 from ..target_tools.messages import one_line
 
 # Architectures for which the index has an MPI as a wheel.
@@ -25,8 +25,8 @@ def abilities(sections: Sequence[Section]) -> tuple[Capability, ...]:
             ("conda", "use conda packages (backend conda)", _conda(items)),
             ("container", "build container images (envbuild image)", _container(items)),
             ("module", "load environments as modules", _module(items)),
-            ("smoke", "start ranks and prove that they talk (smoke test)", _smoke(items)),
-            ("jobs", "run jobs over several nodes", _jobs(items)),
+            ("smoke", "start ranks and test their communication (smoke test)", _smoke(items)),
+            ("jobs", "run jobs on several nodes", _jobs(items)),
         )
     )
 
@@ -54,7 +54,7 @@ def _virtualenv(items: Items) -> _Verdict:
         and item.facts.get("arch") == arch
     ]
     if not able:
-        return False, "no Python here can make a virtualenv"
+        return False, "no Python on this machine can make a virtualenv"
     if not _there(items, "compilers.bash"):
         return False, "build.sh needs bash, which is missing"
     return True, f"Python {able[0]['version']} at {able[0]['path']}"
@@ -65,7 +65,7 @@ def _conda(items: Items) -> _Verdict:
     if rattler:
         return True, f"{rattler.title} {rattler.found}"
     tool = _there(items, "conda.micromamba", "conda.mamba", "conda.conda")
-    lacking = "envbuild reads channels with py-rattler: pip install 'envbuild[conda]'"
+    lacking = "envbuild needs py-rattler to read channels: pip install 'envbuild[conda]'"
     return False, f"{tool.title} links packages, but {lacking}" if tool else lacking
 
 
@@ -76,9 +76,9 @@ def _container(items: Items) -> _Verdict:
     if builder and (root or _fact(items, "containers.userns", "usable") is True):
         return True, f"{builder.title} {builder.found}"
     if builder:
-        return False, f"{builder.title} is here, but user namespaces are not"
+        return False, f"{builder.title} is available, but user namespaces are not"
     other = _there(items, "containers.podman", "containers.docker")
-    lacking = "neither apptainer nor singularity answers"
+    lacking = "neither apptainer nor singularity works"
     if other:
         return False, f"{lacking}, and envbuild does not build with {other.title}"
     return False, lacking
@@ -97,12 +97,12 @@ def _smoke(items: Items) -> _Verdict:
     if launcher:
         return True, f"{launcher.title}: {launcher.found}"
     if arch in _MPI_WHEELS and _fact(items, "machine.glibc", "version"):
-        return True, "with the MPI that the recipe allreduce brings along"
-    return False, f"no MPI on PATH that works, and no MPI wheel for {arch}"
+        return True, "with the MPI wheel of the recipe allreduce"
+    return False, f"no working MPI on PATH, and no MPI wheel for {arch}"
 
 
 def _jobs(items: Items) -> _Verdict:
     scheduler = _there(items, "scheduler")
     if scheduler is None:
-        return False, "no scheduler: ranks run on this machine alone"
+        return False, "no scheduler: ranks run only on this machine"
     return True, scheduler.found

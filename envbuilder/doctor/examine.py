@@ -8,27 +8,27 @@ from functools import partial
 from pathlib import Path
 
 from ..errors import EnvbuildError
-from ..host import ENDING, PATIENCE, Host, together
-from ..model.doctor import DoctorReport, Section
-from ..model.knowledge import Advisory
-from ..model.site import Site
-from .capabilities import abilities
-from .detection import detect
-from .gpu import gpu_section
-from .items import SECTIONS, make
-from .machine import machine_section
-from .modules import modules_section
-from .mpi import mpi_section
-from .network import network_section
-from .places import places_section
-from .pythons import pythons_section, settings_section
-from .tools import (
+from ..knowledge.rows import Advisory
+from ..machine.detection import detect
+from ..machine.gpu import gpu_section
+from ..machine.hardware import machine_section
+from ..machine.host import ENDING, PATIENCE, LocalMachine, together
+from ..machine.item_values import DoctorReport, Section
+from ..machine.items import SECTIONS, make
+from ..machine.mpi_programs import mpi_section
+from ..machine.tools import (
     compilers_section,
     conda_section,
     containers_section,
     rattler_version,
     scheduler_section,
 )
+from ..model.site import Site
+from .capabilities import abilities
+from .modules import modules_section
+from .network import network_section
+from .places import places_section
+from .pythons import pythons_section, settings_section
 
 # A program is asked at most this often in a row within one section.
 _IN_A_ROW = 4
@@ -52,7 +52,7 @@ def examine(
     *files*: where /etc, /proc and /sys are found. *advisories*: what is known to be bad. Never
     raises for what it finds.
     """
-    host = Host(environ, cwd, files, patience)
+    host = LocalMachine(environ, cwd, files, patience)
     looks: dict[str, Callable[[], Sequence[Section]]] = {
         "pythons": lambda: _python_sections(host, site),
         "machine": lambda: [machine_section(host)],
@@ -71,8 +71,7 @@ def examine(
     sections = [
         section
         for name, result in zip(looks, results, strict=True)
-        for section in result
-        or _not_looked(SECTIONS[name], "no end in time: a file server may hang")
+        for section in result or _not_looked(SECTIONS[name], "timed out: a file server may hang")
     ]
     order = {section_id: place for place, section_id in enumerate(SECTIONS)}
     ordered = tuple(sorted(sections, key=lambda each: order.get(each.id, len(order))))
@@ -89,12 +88,12 @@ def _guarded(title: str, look: Callable[[], Sequence[Section]]) -> Sequence[Sect
 
 def _not_looked(title: str, why: str) -> Sequence[Section]:
     name = title.lower().replace(" ", "-")
-    found = f"could not look: {why}"
+    found = f"not examined: {why}"
     item = make(f"{name}.looked", "problem", found, title=title, advice="looked")
     return [Section(id=f"{name}.failed", title=title, items=(item,))]
 
 
-def _python_sections(host: Host, site: Site | None) -> Sequence[Section]:
+def _python_sections(host: LocalMachine, site: Site | None) -> Sequence[Section]:
     slow = replace(host, patience=2 * host.patience)
     detected = detect(slow, site.pythons, site.modules) if site else detect(slow)
     return [pythons_section(detected), settings_section(host, detected.snapshot.interpreters)]

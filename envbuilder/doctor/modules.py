@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..host import Host, is_folder
-from ..model.doctor import Item, Section
-from ..module_system.find import find_modules
-from .items import make, section
+from ..machine.host import LocalMachine, is_folder
+from ..machine.item_values import Item, Section
+from ..machine.items import make, section
+from ..machine.modules.find import find_modules
 
 _VERSION = re.compile(r"(?:Lua: Version|Modules Release|VERSION=)\s*v?(\d[\w.+-]*)")
 
 
-def modules_section(host: Host) -> Section:
+def modules_section(host: LocalMachine) -> Section:
     """Return what there is of a module system, its trees and what is loaded."""
     return section("modules", (_system(host), _trees(host), *_loaded(host)))
 
 
-def _system(host: Host) -> Item:
+def _system(host: LocalMachine) -> Item:
     systems = find_modules(host)
     tool = systems.tool
     if tool is None:
@@ -34,7 +34,7 @@ def _system(host: Host) -> Item:
         details=[
             *systems.notes,
             f"found through {tool.found_by}",
-            f"a bash script gets it by: . {tool.init}" if tool.init else None,
+            f"to use it in a bash script: . {tool.init}" if tool.init else None,
             None if tool.active else "not active in this shell",
             f"{tool.command}: {trouble}" if trouble else None,
         ],
@@ -48,7 +48,7 @@ def _system(host: Host) -> Item:
     )
 
 
-def _trees(host: Host) -> Item:
+def _trees(host: LocalMachine) -> Item:
     trees = list(dict.fromkeys(t for t in host.environ.get("MODULEPATH", "").split(":") if t))
     if not trees:
         return make("modules.path", "note", "MODULEPATH is not set")
@@ -62,7 +62,7 @@ def _trees(host: Host) -> Item:
     )
 
 
-def _loaded(host: Host) -> Iterator[Item]:
+def _loaded(host: LocalMachine) -> Iterator[Item]:
     loaded = [name for name in host.environ.get("LOADEDMODULES", "").split(":") if name]
     if loaded:
         found = f"{len(loaded)} loaded in this shell"

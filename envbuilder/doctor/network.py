@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from ..host import Host
-from ..model.doctor import Item, Section, Status
-from .items import make, section
+from ..machine.host import LocalMachine
+from ..machine.item_values import Item, Section, Status
+from ..machine.items import make, section
 
 PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
 
@@ -43,12 +43,12 @@ def address(text: str) -> str:
     return f"{scheme}{shown}" + (f":{port}" if port else "")
 
 
-def network_section(host: Host) -> Section:
+def network_section(host: LocalMachine) -> Section:
     """Return proxies and pip's settings. Connects to nothing."""
     return section("network", (_proxies(host), *_pip(host)))
 
 
-def _proxies(host: Host) -> Item:
+def _proxies(host: LocalMachine) -> Item:
     names = [spelling for name in PROXIES for spelling in (name, name.upper())]
     values = {name: value for name in names if (value := host.environ.get(name))}
     details = [
@@ -60,7 +60,7 @@ def _proxies(host: Host) -> Item:
     return make("network.proxies", status, found, details=details, facts={"count": len(values)})
 
 
-def pip_files(host: Host) -> list[str]:
+def pip_files(host: LocalMachine) -> list[str]:
     """Return the files that pip reads, in pip's order, whether they exist or not.
 
     Source: pip's documentation, topic Configuration.
@@ -84,7 +84,7 @@ def pip_files(host: Host) -> list[str]:
     return list(dict.fromkeys(files))
 
 
-def pip_options(host: Host) -> tuple[list[PipOption], list[str], list[str]]:
+def pip_options(host: LocalMachine) -> tuple[list[PipOption], list[str], list[str]]:
     """Return pip's options from files and environment, the files read, and those it cannot read."""
     options, read, broken = [], [], []
     for path in pip_files(host):
@@ -112,7 +112,7 @@ def pip_options(host: Host) -> tuple[list[PipOption], list[str], list[str]]:
     return options, read, broken
 
 
-def _pip(host: Host) -> Iterator[Item]:
+def _pip(host: LocalMachine) -> Iterator[Item]:
     options, read, broken = pip_options(host)
     wrong = dict.fromkeys(broken, " (not a valid configuration)")
     yield make(
@@ -144,11 +144,11 @@ def _indexes(options: Iterable[PipOption]) -> Item:
         elif option.name == "no-index":
             offline = option.value.lower() not in _OFF
             details.append(f"no-index in {option.place}")
-    found = f"{indexes} named" if indexes else "pip's own default"
+    found = f"{indexes} configured" if indexes else "pip's default"
     return make(
         "network.pip-indexes",
         "note" if details else "ok",
-        "none: pip is told to use no index" if offline else found,
+        "none: pip is configured to use no index" if offline else found,
         details=details,
         facts={"count": indexes, "no-index": offline},
     )

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..host import Host, cache_folder, is_folder, is_there, temp_folder
-from ..model.doctor import Item, Section, Status
-from .items import make, section
-from .machine import GIB
+from ..machine.hardware import GIB
+from ..machine.host import LocalMachine, cache_folder, is_folder, is_there, temp_folder
+from ..machine.item_values import Item, Section, Status
+from ..machine.items import make, section
 
 # A small environment with its MPI takes a quarter of this, a framework several times as much.
 LITTLE_SPACE = GIB
@@ -20,7 +20,7 @@ FEW_FILES = 20_000
 
 
 @dataclass(frozen=True)
-class Place:
+class FolderState:
     """What can be told of a folder, or of the nearest one above it that exists."""
 
     path: Path
@@ -31,7 +31,7 @@ class Place:
     runs_programs: bool
 
 
-def look_at(path: Path) -> Place:
+def look_at(path: Path) -> FolderState:
     """Return what the file system says about *path*, which need not exist yet."""
     existing = path
     while not is_there(existing) and existing != existing.parent:
@@ -41,8 +41,8 @@ def look_at(path: Path) -> Place:
     try:
         system = os.statvfs(existing)
     except OSError:
-        return Place(path, existing, writable, None, None, runs_programs=True)
-    return Place(
+        return FolderState(path, existing, writable, None, None, runs_programs=True)
+    return FolderState(
         path=path,
         existing=existing,
         writable=writable,
@@ -53,15 +53,15 @@ def look_at(path: Path) -> Place:
     )
 
 
-def _troubles(place: Place, *, must_run: bool) -> Iterator[str]:
+def _troubles(place: FolderState, *, must_run: bool) -> Iterator[str]:
     if not place.writable:
-        yield "cannot be written"
+        yield "not writable"
     if place.free_bytes is not None and place.free_bytes < LITTLE_SPACE:
         yield f"only {place.free_bytes / GIB:.2f} GiB free"
     if place.free_files is not None and place.free_files < FEW_FILES:
-        yield f"only {place.free_files} more files fit"
+        yield f"only {place.free_files} free inodes"
     if must_run and not place.runs_programs:
-        yield "mounted noexec: programs there cannot be started"
+        yield "mounted noexec: programs there cannot start"
 
 
 def _item(item_id: str, path: Path, *, must_run: bool) -> Item:
@@ -73,18 +73,18 @@ def _item(item_id: str, path: Path, *, must_run: bool) -> Item:
         f"{path}: {troubles}" if troubles else str(path),
         details=[
             None if free is None else f"{free / GIB:.1f} GiB free",
-            None if place.existing == path else f"will be made in {place.existing}",
+            None if place.existing == path else f"will be created in {place.existing}",
         ],
         facts={"path": str(path), "writable": place.writable, "free-bytes": free},
     )
 
 
-def places_section(host: Host, root: Path | None, cache: Path | None) -> Section:
+def places_section(host: LocalMachine, root: Path | None, cache: Path | None) -> Section:
     """Return home, cache, root and temporary folder; the caller may choose *root* and *cache*."""
     return section("places", _items(host, root, cache or cache_folder(host)))
 
 
-def _items(host: Host, root: Path | None, cache: Path | None) -> Iterator[Item]:
+def _items(host: LocalMachine, root: Path | None, cache: Path | None) -> Iterator[Item]:
     home = host.home()
     if home is None:
         yield make("places.home", "problem", "HOME is not set to an absolute path")
@@ -102,12 +102,12 @@ def _items(host: Host, root: Path | None, cache: Path | None) -> Iterator[Item]:
     yield _umask(host)
 
 
-def _umask(host: Host) -> Item:
+def _umask(host: LocalMachine) -> Item:
     # Asking the system call would set it for a moment, for all threads.
     match = re.search(r"^Umask:\s*(\d+)", host.read("/proc/self/status") or "", re.MULTILINE)
     if not match:
-        return make("places.umask", "note", "this kernel does not tell it")
+        return make("places.umask", "note", "this kernel does not report it")
     private = int(match[1], 8) & 0o055 == 0o055
-    details = ["what you build can be used by no one else unless it is shared"] if private else []
+    details = ["other users cannot use what you build unless it is shared"] if private else []
     status: Status = "note" if private else "ok"
     return make("places.umask", status, match[1], details=details, facts={"umask": match[1]})

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from ..host import Host, names_in
-from ..interpreters import version_of
-from ..model.doctor import Item, Section
+from ..machine.detection import DetectionResult
+from ..machine.host import LocalMachine, names_in
+from ..machine.interpreters import version_of
+from ..machine.item_values import Item, Section
+from ..machine.items import make, section
 from ..model.site import Interpreter
-from .detection import DetectionResult
-from .items import make, section
 
 # The oldest Python that the bundled runtime runs on.
 OLDEST = Version("3.6")
@@ -25,7 +25,7 @@ def pythons_section(detected: DetectionResult) -> Section:
     usable = any(python.can_make_venv and version_of(python) >= OLDEST for python in pythons)
     items = [_item(number, python, others=usable) for number, python in enumerate(pythons, start=1)]
     if not pythons:
-        items = [make("pythons", "missing", "no Python 3 that answers")]
+        items = [make("pythons", "missing", "no working Python 3")]
     if notes:
         items.append(make("pythons.notes", "note", f"{len(notes)} notes", details=notes))
     return section("pythons", items)
@@ -55,14 +55,14 @@ def _item(number: int, python: Interpreter, *, others: bool) -> Item:
     )
 
 
-def settings_section(host: Host, interpreters: Sequence[Interpreter]) -> Section:
+def settings_section(host: LocalMachine, interpreters: Sequence[Interpreter]) -> Section:
     """Return what in environment and home changes what every Python imports."""
     variables = (_variable(host, name) for name in ("PYTHONPATH", "PYTHONHOME"))
     packages = _user_packages(host, interpreters)
     return section("python-settings", (*variables, packages, *_active(host)))
 
 
-def _variable(host: Host, name: str) -> Item:
+def _variable(host: LocalMachine, name: str) -> Item:
     item_id = f"python-settings.{name.lower()}"
     value = host.environ.get(name, "")
     if not value:
@@ -72,7 +72,7 @@ def _variable(host: Host, name: str) -> Item:
     return make(item_id, "problem", found, details=entries, facts={"value": value})
 
 
-def _user_packages(host: Host, interpreters: Sequence[Interpreter]) -> Item:
+def _user_packages(host: LocalMachine, interpreters: Sequence[Interpreter]) -> Item:
     item_id = "python-settings.user-packages"
     stated = host.environ.get("PYTHONUSERBASE", "")
     home = host.home()
@@ -100,7 +100,7 @@ def _user_packages(host: Host, interpreters: Sequence[Interpreter]) -> Item:
     )
 
 
-def _active(host: Host) -> Iterator[Item]:
+def _active(host: LocalMachine) -> Iterator[Item]:
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         value = host.environ.get(name, "")
         if value:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..errors import UsageError
-from ..model.channels import unrecorded
+from ..knowledge.channels import unrecorded
 from ..model.recipe import Recipe
 from .knowledge_cache import LoadedKnowledge
 from .load import LoadedDocument
@@ -34,24 +33,10 @@ def settle_channels(
     if channels != tuple(dict.fromkeys(asked)):
         say(f"site {site.name} asks the conda channels in this order: {', '.join(channels)}")
     copies = {names.get(name, name): urls for name, urls in site.channels.items()}
-    keys = {names.get(name, name): each for name, each in recipe.value.channel_keys.items()}
-    site_keys = {names.get(name, name): each for name, each in site.channel_keys.items()}
-    for written in recipe.value.channel_keys:
-        if names.get(written, written) not in channels:
-            # Else a slip in a URL would leave a channel's packages unverified.
-            raise UsageError(
-                f"keys are stated for {written}, which is none of the recipe's channels",
-                place=recipe.place("channel-keys", written),
-            )
     known = {**recorded, **{each: unrecorded(each) for each in channels if each not in recorded}}
     return (
-        replace(
-            recipe,
-            value=recipe.value.model_copy(update={"channels": channels, "channel_keys": keys}),
-        ),
-        chosen._replace(
-            site=site.model_copy(update={"channels": copies, "channel_keys": site_keys})
-        ),
+        replace(recipe, value=recipe.value.model_copy(update={"channels": channels})),
+        chosen._replace(site=site.model_copy(update={"channels": copies})),
         knowledge._replace(value=knowledge.value.model_copy(update={"channels": known})),
     )
 

@@ -7,23 +7,21 @@ from itertools import chain
 from pathlib import Path
 
 from ..errors import Problem
-from ..model.fact_values import fact_fault, provider_fact_fault
-from ..model.knowledge import Knowledge
+from ..knowledge.fact_values import fact_fault, provider_fact_fault
+from ..knowledge.rows import Knowledge
 from ..text import nearest, shown, unknown
 from .scalars import kind
 from .tree import Items, Node, Pairs, Scalar, find
 
-_PACKAGES_HINT = (
-    "a package that envbuild need not know goes under 'packages:', as a pip requirement"
-)
+_PACKAGES_HINT = "write a package that is not a component under 'packages:', as a pip requirement"
 _CHANNELS_HINT = (
-    "write its URL or folder; or record it in knowledge/versions.yaml of a folder of your own, "
-    "under channels:"
+    "write its URL or folder, or add it under channels: in knowledge/versions.yaml of a folder of "
+    "your own"
 )
-_FLAGS_HINT = "what programs read when they run goes under 'env:'"
-_FACTS_HINT = "docs/knowledge.md lists the facts of modules, in its section Conditions"
+_FLAGS_HINT = "write variables that programs read at run time under 'env:'"
+_FACTS_HINT = "docs/knowledge.md lists the facts of modules in its section Conditions"
 OWN_COMPONENTS_HINT = (
-    "a folder of your own can add it, in knowledge/components.yaml: see docs/recipes.md"
+    "add it in knowledge/components.yaml of a folder of your own: see docs/recipes.md"
 )
 
 
@@ -36,15 +34,17 @@ def schema_is_a_number(root: Pairs) -> Iterator[Problem]:
     schema = find(root, ("schema",))
     if isinstance(schema, Scalar) and kind(schema) == "bool":
         message = f"unknown schema '{schema.text}': this envbuild reads schema 1"
-        yield Problem(message, schema.place, ("write 'schema: 1'",))
+        yield Problem("document.unknown-schema", message, schema.place, ("write 'schema: 1'",))
 
 
 def name_fits(root: Pairs, path: Path) -> Iterator[Problem]:
     """Yield a problem unless the document has the name of its file, by which it is found."""
     name = find(root, ("name",))
     if isinstance(name, Scalar) and name.text != path.stem:
-        message = f"the name '{shown(name.text)}' is not the file's: '{shown(path.stem)}'"
-        yield Problem(message, name.place, ("rename the file or change the name",))
+        message = f"the name '{shown(name.text)}' differs from the file's: '{shown(path.stem)}'"
+        yield Problem(
+            "document.name-mismatch", message, name.place, ("rename the file or change the name",)
+        )
 
 
 def launcher_is_spelt_right(root: Pairs, programs: Sequence[str]) -> Iterator[Problem]:
@@ -59,7 +59,9 @@ def launcher_is_spelt_right(root: Pairs, programs: Sequence[str]) -> Iterator[Pr
         return
     if nearest(first.text, names, cutoff=0.85):
         message = unknown("launcher", first.text, names)
-        yield Problem(message, first.place, ("give the path of a program of your own",))
+        yield Problem(
+            "launcher.unknown", message, first.place, ("write the path of a program of your own",)
+        )
 
 
 def names_are_known(root: Pairs, knowledge: Knowledge) -> Iterator[Problem]:
@@ -80,18 +82,19 @@ def names_are_known(root: Pairs, knowledge: Knowledge) -> Iterator[Problem]:
         component = knowledge.components.get(key.text)
         if component and isinstance(value, Scalar):
             there = [name for name in (component.pip, *component.pip_variants) if name]
-            yield from _is_one_of(there, value, f"distribution of {key.text}")
+            what = f"distribution of {key.text}"
+            yield from _is_one_of("package.unknown", there, value, what)
     listed = (*_items(root, "channels"), *_items(root, "channel-order"))
-    keyed = (key for field in ("channels", "channel-keys") for key, _ in _pairs(root, field))
-    for name in (*listed, *keyed):
+    for name in (*listed, *(key for key, _ in _pairs(root, "channels"))):
         # What is no name is a URL or a folder, and may be anybody's.
         if isinstance(name, Scalar) and "/" not in name.text:
-            yield from _is_one_of(knowledge.channels, name, "conda channel", _CHANNELS_HINT)
+            known = knowledge.channels
+            yield from _is_one_of("channel.unknown", known, name, "conda channel", _CHANNELS_HINT)
     package = find(root, ("runtime", "package"))
     of = package.text if isinstance(package, Scalar) else ""
     flags = [name for name, flag in knowledge.flags.items() if flag.runtime == of]
     for key, _ in _pairs(root, "runtime", "flags") if flags else ():
-        yield from _is_one_of(flags, key, f"flag of {of}", _FLAGS_HINT)
+        yield from _is_one_of("flag.unknown", flags, key, f"flag of {of}", _FLAGS_HINT)
 
 
 def component_fault(name: str, knowledge: Knowledge, hint: str) -> tuple[str, str] | None:
@@ -101,8 +104,8 @@ def component_fault(name: str, knowledge: Knowledge, hint: str) -> tuple[str, st
     kinds = knowledge.fulfilling(name)
     if kinds:
         return (
-            f"'{shown(name)}' is not a component: {', '.join(kinds)} fulfil it",
-            "name one of them",
+            f"'{shown(name)}' is not a component, but is provided by {', '.join(kinds)}",
+            "write one of these",
         )
     return unknown("component", name, knowledge.components), hint
 
@@ -113,7 +116,7 @@ def _components(
     for key, _ in pairs:
         fault = component_fault(key.text, known, hint)
         if fault:
-            yield Problem(fault[0], key.place, fault[1:])
+            yield Problem("component.unknown", fault[0], key.place, fault[1:])
 
 
 def _provider_facts(pairs: Iterable[tuple[Scalar, Node]], known: Knowledge) -> Iterator[Problem]:
@@ -123,7 +126,7 @@ def _provider_facts(pairs: Iterable[tuple[Scalar, Node]], known: Knowledge) -> I
             value = node.text == "true" if kind(node) == "bool" else node.text
             fault = provider_fact_fault(key.text, value, known)
             if fault:
-                yield Problem(fault, key.place, (_FACTS_HINT,))
+                yield Problem("fact.not-recognised", fault, key.place, (_FACTS_HINT,))
 
 
 def _networks(root: Pairs, known: Knowledge) -> Iterator[Problem]:
@@ -133,12 +136,14 @@ def _networks(root: Pairs, known: Knowledge) -> Iterator[Problem]:
         for node in _items(root, *keys, "facts", "network"):
             fault = fact_fault("network", node.text, known) if isinstance(node, Scalar) else None
             if fault:
-                yield Problem(fault[0], node.place, fault[1:])
+                yield Problem("fact.not-recognised", fault[0], node.place, fault[1:])
 
 
-def _is_one_of(names: Iterable[str], word: Scalar, what: str, *hints: str) -> Iterator[Problem]:
+def _is_one_of(
+    problem_id: str, names: Iterable[str], word: Scalar, what: str, *hints: str
+) -> Iterator[Problem]:
     if word.text not in names:
-        yield Problem(unknown(what, word.text, names), word.place, hints)
+        yield Problem(problem_id, unknown(what, word.text, names), word.place, hints)
 
 
 def _pairs(root: Pairs, *keys: str | int) -> tuple[tuple[Scalar, Node], ...]:

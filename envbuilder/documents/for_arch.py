@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..model.recipe import Arch, Recipe
+from ..knowledge.terms import Arch
+from ..model.recipe import Recipe
 from .load import LoadedDocument
 from .tree import Pairs, find
 

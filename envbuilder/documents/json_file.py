@@ -16,7 +16,7 @@ from typing import Generic, NoReturn, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ..errors import DocumentError, Problem
-from ..model.entries import Entries
+from ..knowledge.entries import Entries
 from ..text import shown
 from .json_nodes import nodes
 from .messages import all_of, problems
@@ -62,14 +62,18 @@ class JsonFile(Generic[M]):
         except ValidationError as error:
             root = self._root(source)
             if not isinstance(root, Pairs):
-                self._refuse(source, 0, f"a {self.called} must be keys with values")
+                message = f"a {self.called} must be a mapping of keys to values"
+                self._refuse("document.not-a-mapping", source, 0, message)
             found = problems(error, root, self.model)
             if not found:
                 first = error.errors(include_url=False, include_input=False)[0]
-                self._refuse(source, 0, f"no {self.called}: {shown(first['msg'])}")
+                message = f"not a {self.called}: {shown(first['msg'])}"
+                self._refuse("document.invalid-value", source, 0, message)
             raise all_of(found) from None
         place = place_of(source.text, 0, source.file)
-        wrong = [Problem(each, place, (self.again,)) for each in self.faults(value)]
+        wrong = [
+            Problem("lock.contradiction", each, place, (self.again,)) for each in self.faults(value)
+        ]
         if wrong:
             raise all_of(wrong)
         return value
@@ -83,15 +87,15 @@ class JsonFile(Generic[M]):
             end = len(source.text.rstrip())
             cut_off = error.pos >= end or error.msg.startswith("Unterminated string")
             if end == 0:
-                message = f"the {self.called} is empty"
-            elif cut_off:
-                message = f"the {self.called} ends in the middle: it was not written to its end"
-            else:
-                message = f"not JSON: {shown(error.msg)}"
-            self._refuse(source, end if cut_off else error.pos, message)
+                self._refuse("document.empty", source, 0, f"the {self.called} is empty")
+            if cut_off:
+                message = f"the {self.called} is truncated: it ends in the middle"
+                self._refuse("document.truncated", source, end, message)
+            self._refuse("document.not-json", source, error.pos, f"not JSON: {shown(error.msg)}")
         except RecursionError:
-            self._refuse(source, 0, f"nested too deeply for a {self.called}")
+            message = f"nested too deeply for a {self.called}"
+            self._refuse("document.too-deep", source, 0, message)
 
-    def _refuse(self, source: Source, at: int, message: str) -> NoReturn:
+    def _refuse(self, problem_id: str, source: Source, at: int, message: str) -> NoReturn:
         place = place_of(source.text, at, source.file)
-        raise DocumentError((Problem(message, place, (self.again,)),))
+        raise DocumentError((Problem(problem_id, message, place, (self.again,)),))

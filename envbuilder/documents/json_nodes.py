@@ -17,10 +17,10 @@ _ATOM = re.compile(r"[^\s,\]}]+")
 
 def nodes(source: Source) -> Node:
     """Return the tree of text that is known to be JSON. Of doubled keys the last one counts."""
-    return _Reader(source).value(0)[0]
+    return _JsonReader(source).value(0)[0]
 
 
-class _Reader:
+class _JsonReader:
     """Reads values one after the other; each method returns what it read and where that ends."""
 
     def __init__(self, source: Source) -> None:

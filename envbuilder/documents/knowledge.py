@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import data
-from ..model.base import CHECKED
-from ..model.knowledge import STEMS, Knowledge
+from ..base import CHECKED
+from ..knowledge.rows import STEMS, Knowledge
 from . import knowledge_cache
 from .knowledge_cache import LoadedKnowledge
 

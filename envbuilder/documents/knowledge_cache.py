@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import __version__, files
-from ..host import Host, cache_folder
-from ..model.base import CHECKED, Document, Sha256, canonical_json, sha256_text
-from ..model.knowledge import STEMS, Knowledge
+from ..base import CHECKED, Document, Sha256, canonical_json, sha256_text
+from ..knowledge.rows import STEMS, Knowledge
+from ..machine.host import LocalMachine, cache_folder
 from ..target_tools.files import make_folder, sha256_of
 
-# What turns YAML into knowledge, and what knowledge is.
-_CODE = (Path(__file__).parent, Path(__file__).parent.parent / "model")
+# The code that parses YAML into knowledge and the types of knowledge.
+_CODE = tuple(Path(__file__).parent.parent / name for name in ("documents", "knowledge", "model"))
 # Seconds after which a file that another envbuild or checkout wrote is removed.
 _OLD = 30 * 24 * 3600
 
@@ -50,7 +50,7 @@ def knowledge_folder(environ: Mapping[str, str], cwd: Path) -> Path | None:
     named = environ.get("ENVBUILD_KNOWLEDGE_CACHE")
     if named:
         return cwd / named
-    caches = cache_folder(Host(environ))
+    caches = cache_folder(LocalMachine(environ))
     return caches / "knowledge" if caches else None
 
 
@@ -92,7 +92,7 @@ def _parse(text: bytes, hashes: Mapping[Path, str]) -> LoadedKnowledge:
         text, strict=True, by_alias=True, by_name=False, context=CHECKED
     )
     if read.sources != _by_name(hashes):
-        raise ValueError("it is the knowledge of other files")
+        raise ValueError("it was made from other files")
     return LoadedKnowledge(read.knowledge, hashes)
 
 

@@ -28,7 +28,9 @@ def search_path(environ: Mapping[str, str], extra: Sequence[Path]) -> tuple[Path
     """
     for folder in extra:
         if not folder.is_dir():
-            raise UsageError(f"no such folder of recipes: '{shown(str(folder))}'")
+            raise UsageError(
+                "recipes.folder-missing", f"no such folder of recipes: '{shown(str(folder))}'"
+            )
     named = (Path(entry) for entry in environ.get("ENVBUILD_PATH", "").split(":") if entry)
     folders = [*extra, *(folder for folder in named if folder.is_dir()), data.RECIPES]
     return tuple(dict.fromkeys(folders))
@@ -58,8 +60,9 @@ def find(kind: Kind, name_or_path: str, folders: Sequence[Path]) -> Path:
     searched = ", ".join(shown(str(folder), 4 * SHORT) for folder in folders)
     listing = shown(", ".join(names), 4 * SHORT) or "none"
     raise UsageError(
+        "document.not-found",
         unknown(kind, name_or_path, names),
-        f"there are: {listing}",
+        f"available: {listing}",
         f"searched: {searched}; --recipes DIR or ENVBUILD_PATH adds a folder",
     )
 
@@ -68,8 +71,9 @@ def _by_path(kind: Kind, text: str) -> Path:
     path = Path(text)
     if path.suffix != _SUFFIX:
         raise UsageError(
-            f"'{shown(text)}' is neither a {kind}'s name nor a file that ends in {_SUFFIX}",
-            f"a name has no '/': envbuild looks it up; a path ends in {_SUFFIX}",
+            "document.invalid-file-name",
+            f"'{shown(text)}' is neither the name of a {kind} nor a file that ends in {_SUFFIX}",
+            f"write a name without '/', or a path that ends in {_SUFFIX}",
         )
     try:
         if path.exists():
@@ -77,11 +81,17 @@ def _by_path(kind: Kind, text: str) -> Path:
         target = os.readlink(path) if path.is_symlink() else None  # noqa: PTH115 - as written
         beside = [other.name for other in path.parent.glob(f"*{_SUFFIX}")]
     except (OSError, ValueError) as error:  # no permission, too long, a NUL
-        raise UsageError(f"cannot look for '{shown(text)}': {shown(str(error))}") from error
+        raise UsageError(
+            "document.not-readable", f"cannot read '{shown(text)}': {shown(str(error))}"
+        ) from error
     if target is not None:
         nowhere = shown(target, 4 * SHORT)
-        raise UsageError(f"'{shown(text)}' is a link that leads nowhere: {nowhere}")
+        raise UsageError(
+            "document.dangling-link",
+            f"'{shown(text)}' is a symbolic link to a missing file: {nowhere}",
+        )
     raise UsageError(
+        "document.not-found",
         unknown(f"{kind} file", path.name, beside),
-        f"looked in: {shown(str(path.parent.absolute()), 4 * SHORT)}",
+        f"searched: {shown(str(path.parent.absolute()), 4 * SHORT)}",
     )

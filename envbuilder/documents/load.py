@@ -10,8 +10,8 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from ..errors import Place, Problem
-from ..model.entries import Entries
-from ..model.knowledge import Knowledge
+from ..knowledge.entries import Entries
+from ..knowledge.rows import Knowledge
 from ..model.recipe import Recipe
 from ..model.site import Site
 from .checks import launcher_is_spelt_right, name_fits, names_are_known, schema_is_a_number

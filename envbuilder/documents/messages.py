@@ -10,8 +10,8 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from ..base import WANTED, kebab
 from ..errors import DocumentError, Place, Problem
-from ..model.base import WANTED, kebab
 from ..text import LONG, nearest, shown, unknown
 from .scalars import in_words, kind
 from .tree import KEY, Items, Keys, Node, Pairs, Scalar, find, key_place
@@ -49,6 +49,15 @@ _FAULTS = {
 }
 
 
+# Keys of earlier documents, each with why it is refused and what to do.
+_REMOVED = {
+    "channel-keys": (
+        "channel-keys requires conda's content trust, which envbuild does not support",
+        "remove the key: the lock has the sha256 of each package, and --key verifies a signed lock",
+    )
+}
+
+
 def problems(error: ValidationError, root: Pairs, model: type[BaseModel]) -> list[Problem]:
     """Put pydantic's findings into words; of the ways to read one value, the likeliest counts."""
     details = error.errors(include_url=False, include_input=False)[:_ENOUGH]
@@ -69,7 +78,13 @@ def all_of(problems: Sequence[Problem]) -> DocumentError:
     ]
     if len(ordered) > MAX_PROBLEMS:
         rest = len(ordered) - MAX_PROBLEMS
-        first.append(Problem(f"and at least {rest} more problems", ordered[MAX_PROBLEMS].place))
+        first.append(
+            Problem(
+                "document.more-problems",
+                f"and at least {rest} more problems",
+                ordered[MAX_PROBLEMS].place,
+            )
+        )
     return DocumentError(tuple(first))
 
 
@@ -90,15 +105,23 @@ def _problem(
     node = find(root, keys)
     if node is None:
         return None
+    if what == "extra_forbidden" and keys[-1] in _REMOVED:
+        message, hint = _REMOVED[str(keys[-1])]
+        return Problem("document.removed-key", message, key_place(root, keys), (hint,))
     if what == "extra_forbidden" or (in_key and what == "literal_error"):
         names = _choices(error) if "ctx" in error else field_names(model, keys[:-1])
-        return _unknown("key", str(keys[-1]), names, key_place(root, keys))
+        place = key_place(root, keys)
+        return _unknown("document.unknown-key", "key", str(keys[-1]), names, place)
     length = len(node.items if isinstance(node, Items) else getattr(node, "pairs", ()))
     if what == "too_short" and length >= error["ctx"]["min_length"]:
         return None  # pydantic counts what is left when the wrong items are gone
     if in_key:
         name = "" if what == "value_error" else f"the name '{shown(str(keys[-1]))}' "
-        return Problem(f"{_label(keys[:-1])}: {name}{_fault(error)}", key_place(root, keys))
+        return Problem(
+            "document.invalid-key",
+            f"{_label(keys[:-1])}: {name}{_fault(error)}",
+            key_place(root, keys),
+        )
     if what in _TYPES:
         return _type(what, keys, node)
     if what == "literal_error":
@@ -106,7 +129,8 @@ def _problem(
     colon = ":" if what == "value_error" else ""
     text = shown(node.text) if isinstance(node, Scalar) else ""
     found = f", not '{text}'" if what == "string_pattern_mismatch" else ""
-    return Problem(f"{_label(keys)}{colon} {_fault(error)}{found}", node.place)
+    message = f"{_label(keys)}{colon} {_fault(error)}{found}"
+    return Problem("document.invalid-value", message, node.place)
 
 
 def _fault(error: ErrorDetails) -> str:
@@ -162,12 +186,17 @@ def _missing(keys: Keys, root: Pairs) -> Problem | None:
         return None
     hints = ("begin with 'schema: 1'",) if keys == ("schema",) else ()
     of = f" in {_label(keys[:-1])}" if len(keys) > 1 else ""
-    return Problem(f"the key '{shown(str(keys[-1]))}' is missing{of}", around.place, hints)
+    return Problem(
+        "document.missing-key",
+        f"the key '{shown(str(keys[-1]))}' is missing{of}",
+        around.place,
+        hints,
+    )
 
 
-def _unknown(what: str, word: str, names: list[str], place: Place) -> Problem:
-    hints = () if nearest(word, names) else (f"there are: {', '.join(names)}",)
-    return Problem(unknown(what, word, names), place, hints)
+def _unknown(problem_id: str, what: str, word: str, names: list[str], place: Place) -> Problem:
+    hints = () if nearest(word, names) else (f"valid: {', '.join(names)}",)
+    return Problem(problem_id, unknown(what, word, names), place, hints)
 
 
 def field_names(model: type[BaseModel], keys: Keys) -> list[str]:
@@ -200,7 +229,7 @@ def _type(error: str, keys: Keys, node: Node) -> Problem:
     if wanted == _WHOLE_NUMBER and isinstance(node, Scalar) and kind(node) == "number":
         words = f"'{shown(node.text)}'"
     message = f"{_label(keys)} must be {wanted}, not {words}"
-    return Problem(message, node.place, _type_hints(wanted, keys, node))
+    return Problem("document.wrong-type", message, node.place, _type_hints(wanted, keys, node))
 
 
 def _type_hints(wanted: str, keys: Keys, node: Node) -> tuple[str, ...]:
@@ -230,13 +259,14 @@ def _literal(error: ErrorDetails, keys: Keys, node: Node) -> Problem:
     choices = _choices(error)
     if not isinstance(node, Scalar) or kind(node) == "null":
         message = f"{_label(keys)} must be one of {', '.join(choices)}, not {in_words(node)}"
-        return Problem(message, node.place)
+        return Problem("document.wrong-type", message, node.place)
     if keys == ("schema",):
         message = f"unknown schema '{shown(node.text)}': this envbuild reads schema {choices[0]}"
         if kind(node) == "text":
             message = f"schema must be the number {choices[0]}, not text"
-        return Problem(message, node.place, (f"write 'schema: {choices[0]}'",))
+        hints = (f"write 'schema: {choices[0]}'",)
+        return Problem("document.unknown-schema", message, node.place, hints)
     what = next(key for key in reversed(keys) if isinstance(key, str))
     if isinstance(keys[-1], int):
         what = what.removesuffix("s")
-    return _unknown(what, node.text, choices, node.place)
+    return _unknown("document.unknown-value", what, node.text, choices, node.place)

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ..base import sha256_text
 from ..errors import Place, UsageError
-from ..model.artifact import Patch
-from ..model.base import sha256_text
+from ..knowledge.artifacts import Patch
+from ..knowledge.ranges import check_range, matches
 from ..model.plan import Plan, SourceBuild
-from ..model.ranges import check_range, matches
 from ..text import shown
 
 # The first line of a patch that says so: "Applies-to: horovod >=0.25,<=0.28.1".
@@ -41,8 +41,9 @@ def patch_files(plan: Plan, folders: Sequence[Path]) -> dict[str, str]:
         path, text = _read(patch.name, folders)
         if sha256_text(text) != patch.sha256:
             raise UsageError(
-                f"the patch {patch.name} is not the one that was locked",
-                "make the lock anew: envbuild lock",
+                "patch.changed",
+                f"the patch {patch.name} has changed since it was locked",
+                "make the lock again: envbuild lock",
                 place=Place(str(path)),
             )
         files[f"patches/{patch.name}.patch"] = text
@@ -55,8 +56,9 @@ def _read(name: str, folders: Sequence[Path]) -> tuple[Path, str]:
         if path.is_file():
             return path, path.read_text(encoding="utf-8")
     raise UsageError(
-        f"the patch '{shown(name)}' is not there",
-        "looked for: " + ", ".join(str(path) for path in paths),
+        "patch.not-found",
+        f"the patch '{shown(name)}' does not exist",
+        "searched: " + ", ".join(str(path) for path in paths),
     )
 
 
@@ -65,7 +67,8 @@ def _fits(path: Path, text: str, build: SourceBuild) -> None:
     stated = dict(_APPLIES.findall(head))
     if not stated:
         raise UsageError(
-            "the patch does not say what it is for",
+            "patch.no-applies-to",
+            "the patch does not state which releases it applies to",
             "begin it with a line such as 'Applies-to: horovod >=0.25,<=0.28.1'",
             place=Place(str(path)),
         )
@@ -74,11 +77,12 @@ def _fits(path: Path, text: str, build: SourceBuild) -> None:
             build.version, check_range(stated[build.component])
         )
     except ValueError as error:
-        raise UsageError(str(error), place=Place(str(path))) from error
+        raise UsageError("patch.invalid-range", str(error), place=Place(str(path))) from error
     if not fits:
         ranges = ", ".join(f"{name} {range_}" for name, range_ in stated.items())
         raise UsageError(
+            "patch.other-release",
             f"the patch is for {ranges}, not for {build.component} {build.version}",
-            "build a release that it is for, or widen its Applies-to once it was seen to apply",
+            "build a release that it is for, or extend its Applies-to after you have tested it",
             place=Place(str(path)),
         )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..errors import NoSolutionError, UsageError
+from ..knowledge.entries import check_choice
+from ..knowledge.rows import Knowledge
+from ..knowledge.terms import Profile
 from ..model.backend import BackendTraits
-from ..model.entries import check_choice
-from ..model.horovod import HOROVOD
-from ..model.knowledge import Knowledge
 from ..model.profiles import PROFILES, STACKS, variant_name
-from ..model.recipe import Profile, Recipe
+from ..model.recipe import Recipe
+from ..model.runtime import RuntimeTraits
 from ..model.site import Site, Snapshot
 from .load import LoadedDocument
 
@@ -22,24 +23,28 @@ def profile_of(name: str | None) -> Profile | None:
 
 
 def variant(
-    recipe: LoadedDocument[Recipe], profile: Profile, backend: BackendTraits
+    recipe: LoadedDocument[Recipe],
+    profile: Profile,
+    backend: BackendTraits,
+    runtime: RuntimeTraits,
 ) -> LoadedDocument[Recipe]:
     """Return the recipe with what the profile needs in its stack, under a name of its own.
 
     Raises UsageError for a recipe that builds nothing that could be measured.
     """
     value = recipe.value
-    if value.runtime.package != HOROVOD or value.runtime.origin != "build":
+    if not runtime.instrumented or value.runtime.origin != "build":
         raise UsageError(
-            f"--profile {profile} instruments the Horovod that is built, and recipe {value.name} "
-            "builds none",
-            "take a recipe with runtime: {package: horovod}, such as horovod-mpi",
+            "profile.no-horovod",
+            f"--profile {profile} instruments a build of Horovod, but recipe {value.name} has none",
+            "use a recipe with runtime: {package: horovod}, such as horovod-mpi",
             place=recipe.place("runtime"),
         )
     if profile not in backend.profiles:
         raise UsageError(
-            f"--profile {profile} cannot be used in a {backend.environment}, which recipe "
-            f"{value.name} asks for",
+            "profile.unsupported-backend",
+            f"--profile {profile} does not work in a {backend.environment}, which recipe "
+            f"{value.name} makes",
             place=recipe.place("backend"),
         )
     update = {
@@ -56,8 +61,9 @@ def check_is_there(profile: Profile, site: Site, snapshot: Snapshot, knowledge: 
     if any(profile in m.provides or m.name.split("/")[0] in names for m in snapshot.modules):
         return
     raise NoSolutionError(
+        "profile.module-missing",
         f"--profile {profile}: site {site.name} has no module {' or '.join(names)}",
-        "if it has one, state it in the site file: modules: "
+        "if it has one, add it to the site file: modules: "
         f"[{{name: {names[0]}/..., provides: {{{profile}: ...}}}}]",
         "or plan without --profile",
     )

@@ -6,26 +6,19 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from ..model.condition import OPERATIONS, Condition
-from ..model.knowledge import Knowledge, Ranges, Row, Selection, Selector
-from ..model.knowledge_files import (
-    Advisories,
-    Components,
-    Couplings,
-    Flags,
-    Toolchains,
-    Versions,
-)
-from ..model.ranges import ANY_VERSION, check_range, matches, sort_key
+from ..knowledge.conditions import OPERATIONS, Condition
+from ..knowledge.files import Advisories, Components, Couplings, Flags, Toolchains, Versions
+from ..knowledge.ranges import ANY_VERSION, check_range, matches, sort_key
+from ..knowledge.rows import Knowledge, Ranges, Row, Selection, Selector
 from ..text import nearest, shown, unknown
 from .checks import OWN_COMPONENTS_HINT, component_fault
 from .tree import KEY, Keys
 
-_MORE_HINT = "releases that it lacks go into versions.yaml, under 'existing'"
-_ALL_HINT = "write '*' for all releases, also those to come"
+_MORE_HINT = "add missing releases to versions.yaml, under 'existing'"
+_ALL_HINT = "write '*' for all releases, including future ones"
 
 Faults = Iterator[tuple[Any, ...]]
-"""Of each thing that is wrong the keys that lead to it, the message, and hints."""
+"""For each problem: its id, the keys that lead to it, the message, and hints."""
 
 
 class RowChecks:
@@ -52,12 +45,13 @@ class RowChecks:
         """Check the name of a component."""
         fault = component_fault(name, self.known, OWN_COMPONENTS_HINT)
         if fault:
-            yield at, *fault
+            yield "component.unknown", at, *fault
 
     def role(self, name: str, at: Keys) -> Faults:
         """Check the name of a component or virtual."""
         if name not in self.roles:
-            yield at, unknown("component", name, self.roles), OWN_COMPONENTS_HINT
+            message = unknown("component", name, self.roles)
+            yield "component.unknown", at, message, OWN_COMPONENTS_HINT
 
     def ranges(self, name: str, ranges: Ranges, at: Keys) -> Faults:
         """Check that some, and not all, of the releases that exist lie in each range."""
@@ -70,9 +64,10 @@ class RowChecks:
         text = f"release of {name} lies in '{shown(ranges)}'"
         if inside == 0:
             ordered = sorted(versions, key=sort_key)
-            yield at, f"no {text}: known are {ordered[0]} to {ordered[-1]}", _MORE_HINT
+            message = f"no {text}: known are {ordered[0]} to {ordered[-1]}"
+            yield "knowledge.empty-range", at, message, _MORE_HINT
         elif inside == len(versions):
-            yield at, f"every {text}", _ALL_HINT
+            yield "knowledge.full-range", at, f"every {text}", _ALL_HINT
 
     def selections(self, chosen: Mapping[str, Selection], at: Keys) -> Faults:
         """Check what stands under beside, given or needs."""
@@ -90,7 +85,7 @@ class RowChecks:
             # Of the facts without an owner, only those that there are can be parsed.
             message = self._unknown_fact(owner, rest) if dot else None
             if message:
-                yield at, message
+                yield "fact.unknown", at, message
 
     def _unknown_fact(self, owner: str, rest: str) -> str | None:
         of_owner = {"flags": ("flag", [*self.known.flags]), "ops": ("operation", [*OPERATIONS])}
@@ -112,7 +107,8 @@ class RowChecks:
             if remedy.affected is not None and owner is not None:
                 yield from self.ranges(owner, remedy.affected, (*here, "affected"))
             if remedy.kind == "flag" and remedy.name not in self.known.flags:
-                yield (*here, "name"), unknown("flag", remedy.name, self.known.flags)
+                message = unknown("flag", remedy.name, self.known.flags)
+                yield "flag.unknown", (*here, "name"), message
             if remedy.kind in ("component", "build-version"):
                 yield from self.role(remedy.name, (*here, "name"))
                 yield from self._remedy_range(remedy.name, remedy.value, (*here, "value"))
@@ -121,7 +117,7 @@ class RowChecks:
         try:
             yield from self.ranges(name, check_range(value or ANY_VERSION), at)
         except ValueError as error:
-            yield at, str(error)
+            yield "knowledge.invalid-range", at, str(error)
 
 
 def faults(checks: RowChecks, value: Any) -> Faults:
@@ -141,12 +137,12 @@ def _owners(known: Knowledge, words: str, section: str, what: str, value: Any) -
     for name, each in getattr(value, section).items():
         for n, word in enumerate(getattr(each, words)):
             if owners[word] != name and entries[name] == each:
-                message = f"the {what} '{shown(word)}' is that of {owners[word]}"
-                yield (section, name, words, n), message
+                message = f"the {what} '{shown(word)}' belongs to {owners[word]}"
+                yield "knowledge.ambiguous-name", (section, name, words, n), message
 
 
 def _components(checks: RowChecks, value: Components) -> Faults:
-    hint = "a module's version is that of one component"
+    hint = "the version of a module is the version of exactly one component"
     for fault in _owners(checks.known, "modules", "components", "module name", value):
         yield (*fault, hint)
 
@@ -185,10 +181,8 @@ def _toolchains(checks: RowChecks, value: Toolchains) -> Faults:
     for kind, each in value.kinds.items():
         for n, below in enumerate(each.on):
             if below not in checks.known.kinds:
-                yield (
-                    ("kinds", kind, "on", n),
-                    unknown("kind of toolchain", below, checks.known.kinds),
-                )
+                message = unknown("kind of toolchain", below, checks.known.kinds)
+                yield "toolchain.unknown-kind", ("kinds", kind, "on", n), message
     for generation, held in value.generations.items():
         for name in held.components:
             yield from checks.component(name, ("generations", generation, "components", name, KEY))

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Place, Problem
-from ..model.knowledge import Knowledge
-from ..model.knowledge_files import FILES
+from ..knowledge.files import FILES
+from ..knowledge.rows import Knowledge
 from ..text import shown
 from .load import LoadedDocument, read_document
 from .row_checks import RowChecks, faults
@@ -51,10 +51,10 @@ def problems(
     problems = [*_duplicates(sheets, others)]
     checks = RowChecks(merged)
     for sheet in sheets:
-        for keys, message, *hints in faults(checks, sheet.value):
+        for problem_id, keys, message, *hints in faults(checks, sheet.value):
             in_key = keys[-1:] == (KEY,)
             place = key_place(sheet.root, keys[:-1]) if in_key else value_place(sheet.root, keys)
-            problems.append(Problem(message, place, tuple(hints)))
+            problems.append(Problem(problem_id, message, place, tuple(hints)))
     return problems
 
 
@@ -73,12 +73,12 @@ def _duplicates(sheets: Sequence[Sheet], others: Sequence[Knowledge]) -> Iterato
             before, at = first.setdefault(row.id, (kind, place))
             taken = ""
             if at is not place and (before != kind or at.file == place.file):
-                taken = f"it stands at {at}"
+                taken = f"it is used at {at}"
             elif elsewhere.get(row.id, kind) != kind:
-                taken = f"it is one of the {elsewhere[row.id]}"
+                taken = f"it is used in the {elsewhere[row.id]}"
             if taken:
-                message = f"the id '{shown(row.id)}' is taken: {taken}"
-                yield Problem(message, place, ("give the row an id of its own",))
+                message = f"duplicate id '{shown(row.id)}': {taken}"
+                yield Problem("knowledge.duplicate-id", message, place, ("use another id",))
 
 
 def _rows(value: Any) -> Iterator[tuple[str, Any]]:

@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ..model.base import canonical_json
-from ..model.entries import ENTRIES_OF, Entries
-from ..model.knowledge_files import FILES
+from ..base import canonical_json
+from ..knowledge.entries import ENTRIES_OF, Entries
+from ..knowledge.files import FILES
 from ..model.recipe import Recipe
 from ..model.site import Site, Snapshot
 

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, get_args
 
+from ..base import canonical_json, sha256_text
 from ..errors import EnvbuildError, UsageError
-from ..model.base import canonical_json, sha256_text
-from ..model.entries import Entries
-from ..model.knowledge import Knowledge
-from ..model.recipe import Arch, Recipe
+from ..knowledge.entries import Entries
+from ..knowledge.rows import Knowledge
+from ..knowledge.terms import Arch
+from ..model.recipe import Recipe
 from ..model.site import Partition, Site, SiteFacts
 from ..text import unknown
 from .library import catalogue, find
@@ -116,7 +117,9 @@ def choose_site(
     if len(here) > 1:
         names = ", ".join(each.value.name for each in here)
         raise UsageError(
-            f"several sites' module trees are on this machine: {names}", "say which: --site NAME"
+            "site.ambiguous",
+            f"this machine has the module trees of several sites: {names}",
+            "choose one: --site NAME",
         )
     if here:
         return ChosenSite(here[0].value, "its modules are here", here[0].sha256, here[0].path)
@@ -132,8 +135,9 @@ def with_partition(chosen: ChosenSite, name: str | None) -> ChosenSite:
     partitions = chosen.site.partitions
     if name not in partitions:
         raise UsageError(
+            "site.unknown-partition",
             unknown(f"partition of {chosen.site.name}", name, partitions),
-            f"it has: {', '.join(partitions) or 'none'}",
+            f"available: {', '.join(partitions) or 'none'}",
         )
     return chosen._replace(partition=partitions[name], partition_name=name)
 
@@ -150,17 +154,23 @@ def choose_arch(name: str | None, recipe: LoadedDocument[Recipe], chosen: Chosen
     archs: tuple[Arch, ...] = get_args(Arch)
     arch = next((each for each in archs if each == wanted), None)
     if arch is None:
-        raise UsageError(f"unknown architecture {wanted!r}", f"known: {', '.join(archs)}")
+        raise UsageError(
+            "arch.unknown",
+            f"unknown architecture {wanted!r}",
+            f"supported: {', '.join(archs)}",
+        )
     if arch not in recipe.value.arch:
         raise UsageError(
+            "recipe.other-arch",
             f"recipe {recipe.value.name} is for {', '.join(recipe.value.arch)}, not for {arch}",
-            f"--arch {recipe.value.arch[0]} asks for one of these, on any machine",
+            f"use --arch {recipe.value.arch[0]}, on any machine",
             place=recipe.place("arch"),
         )
     has = (own,) if own else site.arch
     if arch not in has:
         raise UsageError(
+            "site.other-arch",
             f"site {site.name} has {', '.join(has)}, not {arch}",
-            "--site names another site; envbuild sites list shows them",
+            "use another --site; envbuild sites list shows the sites",
         )
     return arch

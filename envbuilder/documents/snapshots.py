@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import EnvbuildError, UsageError
-from ..model.entries import Entries
-from ..model.knowledge import Knowledge
+from ..knowledge.entries import Entries
+from ..knowledge.rows import Knowledge
 from ..model.site import Site, Snapshot
 from .json_file import JsonFile
 from .load import LoadedDocument, checked
@@ -21,7 +21,7 @@ _COMMENT = re.compile(r"^#[ \t]*snapshot:[ \t]*\S+\.json\b.*$", re.MULTILINE)
 load_snapshot = JsonFile(
     model=Snapshot,
     called="snapshot",
-    again="take it again: envbuild sites snapshot SITE --output FILE",
+    again="record it again: envbuild sites snapshot SITE --output FILE",
     # 12,000 modules take about 6 MB.
     max_bytes=64 * 1024 * 1024,
 ).load
@@ -46,7 +46,8 @@ def snapshot_of_site(site: Site, site_file: Path) -> Snapshot:
     file = site_file.parent / (site.snapshot or snapshot_name(site_file))
     if not file.exists():
         raise UsageError(
-            f"the snapshot of site {site.name} is not recorded: no such file: {file}",
+            "snapshot.missing",
+            f"the snapshot of site {site.name} is missing: no such file: {file}",
             f"{snapshot_command(site_file, file)} records it",
         )
     return load_snapshot(file)

@@ -52,9 +52,10 @@ def source_of(data: bytes, file: str) -> Source:
     odd = _ODD.search(text)
     if odd:
         _refuse(
+            "document.control-character",
             place_of(text, odd.start(), file),
-            f"a character that no document needs: U+{ord(odd.group()):04X}",
-            "delete it; is the file UTF-8 text?",
+            f"this character is not allowed in a document: U+{ord(odd.group()):04X}",
+            "delete it, and check that the file is UTF-8 text",
         )
     return Source(file, text, hashlib.sha256(data).hexdigest())
 
@@ -73,21 +74,24 @@ def read_bytes(path: Path, limit: int = MAX_BYTES) -> bytes:
             mode = os.fstat(opened.fileno()).st_mode
             if not stat.S_ISREG(mode):
                 what = "a pipe" if stat.S_ISFIFO(mode) else "a device or socket"
-                raise UsageError(f"not a file but {what}", place=place)
+                raise UsageError("document.not-a-file", f"not a file but {what}", place=place)
             # The size that the file claims is not to be trusted: some under /proc say 0.
             data = opened.read(limit + 1)
     except IsADirectoryError:
-        raise UsageError("not a file but a folder", place=place) from None
+        raise UsageError("document.not-a-file", "not a file but a folder", place=place) from None
     except FileNotFoundError:
-        raise UsageError("no such file", place=place) from None
+        raise UsageError("document.not-found", "no such file", place=place) from None
     except OSError as error:
-        raise UsageError(f"cannot be read: {error.strerror}", place=place) from error
+        raise UsageError(
+            "document.not-readable", f"cannot read the file: {error.strerror}", place=place
+        ) from error
     except ValueError as error:  # a NUL in the path
-        raise UsageError(f"not a path: {error}", place=place) from error
+        raise UsageError("document.not-a-path", f"not a path: {error}", place=place) from error
     if len(data) > limit:
         raise UsageError(
+            "document.too-large",
             f"too large for a document: more than {limit} bytes",
-            "is this the right file?",
+            "check that this is the right file",
             place=place,
         )
     return data
@@ -104,11 +108,12 @@ def _text(data: bytes, file: str) -> str:
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8")
         _refuse(
+            "document.not-utf8",
             place_of(before, len(before), file),
             f"not UTF-8: byte 0x{data[error.start]:02x}",
             "save the file as UTF-8",
         )
 
 
-def _refuse(place: Place, message: str, *hints: str) -> NoReturn:
-    raise DocumentError((Problem(message, place, hints),))
+def _refuse(problem_id: str, place: Place, message: str, *hints: str) -> NoReturn:
+    raise DocumentError((Problem(problem_id, message, place, hints),))

@@ -11,35 +11,35 @@ from ..text import shown
 _WORDS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("mapping values are not allowed",),
-        "a ':' where no key can stand",
+        "a key is not allowed here",
         "check the indentation, or put the value in quotes",
     ),
     (
         ("sequence entries are not allowed",),
         "a list cannot begin on the line of its key",
-        "begin each item on a line of its own: '- item'",
+        "begin each item on a separate line: '- item'",
     ),
     (
         ("expected ',' or ']'",),
-        "a list in [ ] is not closed, or lacks a comma",
+        "a list in [ ] is not closed, or a comma is missing",
         "write it as [one, two]",
     ),
     (
         ("expected ',' or '}'",),
-        "a mapping in { } is not closed, or lacks a comma",
+        "a mapping in { } is not closed, or a comma is missing",
         "write it as {one: 1, two: 2}",
     ),
     (
         ("unexpected end of stream",),
-        "a quote is opened and not closed",
+        "a quote is not closed",
         "close it on the same line",
     ),
     (
         ("expected key", "expected '-' indicator", "expected <block end>"),
         "this does not fit the lines above",
-        "check the indentation; text after a closing quote needs quotes around the whole",
+        "check the indentation; if text follows a closing quote, put the whole value in quotes",
     ),
-    (("could not find expected ':'",), "a key without ':'", "write 'key: value'"),
+    (("could not find expected ':'",), "a key has no ':'", "write 'key: value'"),
     (
         ("expected node content", "expected the node content"),
         "a value cannot begin with this character",
@@ -77,7 +77,9 @@ def in_plain_words(error: Any, text: str, file: str) -> Problem:
     mark = error.problem_mark or error.context_mark
     complaint = f"{error.problem or ''} {error.context or ''}"
     if mark is None:
-        return Problem(f"not YAML: {shown(complaint.strip())}", Place(file, 1, 1))
+        return Problem(
+            "document.not-yaml", f"not YAML: {shown(complaint.strip())}", Place(file, 1, 1)
+        )
     # Where something is left open, where it begins helps more than where the parser gives up.
     unclosed = any(pattern in complaint for pattern in _UNCLOSED) and error.context_mark is not None
     where = error.context_mark if unclosed else mark
@@ -90,8 +92,8 @@ def in_plain_words(error: Any, text: str, file: str) -> Problem:
         return _bad_start(_character(text, begin), Place(file, begin.line + 1, begin.column + 1))
     for patterns, message, hint in _WORDS:
         if any(pattern in complaint for pattern in patterns):
-            return Problem(message, place, (hint,))
-    return Problem(f"not YAML: {shown(complaint.strip())}", place)
+            return Problem("document.not-yaml", message, place, (hint,))
+    return Problem("document.not-yaml", f"not YAML: {shown(complaint.strip())}", place)
 
 
 def _character(text: str, mark: Any) -> str:
@@ -102,6 +104,8 @@ def _character(text: str, mark: Any) -> str:
 
 def _bad_start(character: str, place: Place) -> Problem:
     if character == "\t":
-        return Problem("a tab cannot indent", place, ("indent with spaces",))
+        return Problem(
+            "document.tab", "a tab is not allowed as indentation", place, ("indent with spaces",)
+        )
     message = f"a value cannot begin with '{shown(character)}'"
-    return Problem(message, place, ("put the value in quotes",))
+    return Problem("document.missing-quotes", message, place, ("put the value in quotes",))

@@ -23,7 +23,7 @@ _DEEP = f"nested more than {MAX_DEPTH} levels deep"
 _OF_LIBYAML = "maximum nesting depth"
 
 # Of '!=2' or '*' the author meant the text.
-_QUOTES = "write the value itself; if it begins with this character, put it in quotes"
+_QUOTES = "write the value itself; put it in quotes if it begins with this character"
 
 
 def parse(source: Source, most: int = MAX_NODES) -> tuple[Pairs, tuple[Problem, ...]]:
@@ -39,12 +39,14 @@ def parse(source: Source, most: int = MAX_NODES) -> tuple[Pairs, tuple[Problem, 
     except yaml.MarkedYAMLError as error:
         problem = in_plain_words(error, source.text, source.file)
         if _OF_LIBYAML in str(error.problem):  # libyaml's own limit, met as it reads ahead
-            problem = problem._replace(message=_DEEP, hints=())
+            problem = problem._replace(id="document.too-deep", message=_DEEP, hints=())
         raise DocumentError((*builder.problems, problem)) from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # PyYAML without its C part lets through what chr() and int() say of "\UFFFFFFFF" and the
         # like, without a position.
-        problem = Problem(f"not YAML: {shown(str(error))}", Place(source.file, 1, 1))
+        problem = Problem(
+            "document.not-yaml", f"not YAML: {shown(str(error))}", Place(source.file, 1, 1)
+        )
         raise DocumentError((*builder.problems, problem)) from error
 
 
@@ -65,18 +67,20 @@ class _Builder:
             if isinstance(event, yaml.DocumentStartEvent):
                 if root is not None:
                     message = "a second document begins here"
-                    self._stop(self._place(event), message, "keep one document in a file")
+                    hint = "keep one document in a file"
+                    self._stop("document.several", self._place(event), message, hint)
                 if event.version or event.tags:
                     place = self._place(event)
-                    self._complain(place, "'%' directives are not allowed", "delete the line")
+                    message = "'%' directives are not allowed"
+                    self._complain("document.not-allowed", place, message, "delete the line")
             elif isinstance(event, yaml.NodeEvent):
                 root = self._node(event, 0)
         if root is None or (isinstance(root, Scalar) and root.plain and not root.text):
-            self._stop(Place(self._file, 1, 1), "the document is empty")
+            self._stop("document.empty", Place(self._file, 1, 1), "the document is empty")
         if not isinstance(root, Pairs):
             what = "a list" if isinstance(root, Items) else "text"
-            message = f"the document must be keys with values, not {what}"
-            self._stop(root.place, message, "begin with 'schema: 1'")
+            message = f"the document must be a mapping of keys to values, not {what}"
+            self._stop("document.not-a-mapping", root.place, message, "begin with 'schema: 1'")
         return root, tuple(self.problems)
 
     def _node(self, event: Any, depth: int) -> Node:
@@ -84,21 +88,25 @@ class _Builder:
         place = self._place(event)
         self._count += 1
         if self._count > self._most:
-            self._stop(place, f"more than {self._most} values in one document")
+            message = f"more than {self._most} values in one document"
+            self._stop("document.too-large", place, message)
         if isinstance(event, yaml.AliasEvent):
             name = shown(str(event.anchor))
-            self._complain(place, f"aliases are not allowed: '*{name}'", _QUOTES)
+            message = f"aliases are not allowed: '*{name}'"
+            self._complain("document.not-allowed", place, message, _QUOTES)
             return RefusedValue(place)
         if event.anchor is not None:
             name = shown(event.anchor)
-            self._complain(place, f"anchors are not allowed: '&{name}'", _QUOTES)
+            message = f"anchors are not allowed: '&{name}'"
+            self._complain("document.not-allowed", place, message, _QUOTES)
         if event.tag is not None:
             tag = shown(event.tag.replace("tag:yaml.org,2002:", "!!", 1))
-            self._complain(place, f"tags are not allowed: '{tag}'", _QUOTES)
+            message = f"tags are not allowed: '{tag}'"
+            self._complain("document.not-allowed", place, message, _QUOTES)
         if isinstance(event, yaml.ScalarEvent):
             return Scalar(place, event.value, plain=not event.style)
         if depth == MAX_DEPTH:
-            self._stop(place, _DEEP)
+            self._stop("document.too-deep", place, _DEEP)
         inside = []
         while not isinstance(below := next(self._events), yaml.CollectionEndEvent):
             inside.append(self._node(below, depth + 1))
@@ -119,26 +127,33 @@ class _Builder:
     def _place(self, event: Any) -> Place:
         return Place(self._file, event.start_mark.line + 1, event.start_mark.column + 1)
 
-    def _complain(self, place: Place, message: str, *hints: str) -> None:
-        self.problems.append(Problem(message, place, hints))
+    def _complain(self, problem_id: str, place: Place, message: str, *hints: str) -> None:
+        self.problems.append(Problem(problem_id, message, place, hints))
 
-    def _stop(self, place: Place, message: str, *hints: str) -> NoReturn:
-        self._complain(place, message, *hints)
+    def _stop(self, problem_id: str, place: Place, message: str, *hints: str) -> NoReturn:
+        self._complain(problem_id, place, message, *hints)
         raise DocumentError(tuple(self.problems))
 
 
 def _key_problem(key: Node, seen: dict[str, tuple[Scalar, Node]]) -> Problem | None:
     """Say why *key* cannot be a key; an alias has been reported already."""
     if isinstance(key, Items | Pairs):
-        return Problem("a key must be plain text, not a list or mapping", key.place)
+        return Problem(
+            "document.invalid-key", "a key must be plain text, not a list or mapping", key.place
+        )
     if isinstance(key, RefusedValue):
         return None
     if key.plain and key.text == "<<":
-        return Problem("merge keys are not allowed: '<<'", key.place, ("write the keys out",))
+        return Problem(
+            "document.not-allowed",
+            "merge keys are not allowed: '<<'",
+            key.place,
+            ("write out the keys",),
+        )
     if not key.text:
-        return Problem("a key is missing before ':'", key.place)
+        return Problem("document.invalid-key", "a key is missing before ':'", key.place)
     if key.text in seen:
         first = seen[key.text][0].place
         message = f"duplicate key '{shown(key.text)}', first written at {first}"
-        return Problem(message, key.place, ("keep one of them",))
+        return Problem("document.duplicate-key", message, key.place, ("keep one of them",))
     return None

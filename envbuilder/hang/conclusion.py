@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..model.hang import HangRank, StackFrame, Verdict
+from .values import HangRank, StackFrame, Verdict
 
 # Calls of MPI and NCCL that return when other ranks have come: all collectives, and waiting.
 _NATIVE = re.compile(
@@ -30,14 +30,14 @@ _INSTALLED = re.compile(
 )
 
 
-class Place(NamedTuple):
+class BlockedCall(NamedTuple):
     """The collective that a rank is in, if any; and the line of the program."""
 
     call: str | None
     at: StackFrame | None
 
 
-def place_of(frames: Sequence[StackFrame]) -> Place:
+def place_of(frames: Sequence[StackFrame]) -> BlockedCall:
     """Return where a stack is, its innermost frame first.
 
     The collective is what the program calls: of a package's function and the MPI below it, the
@@ -56,9 +56,9 @@ def place_of(frames: Sequence[StackFrame]) -> Place:
         elif package:
             continue
         elif not _INSTALLED.search(frame.file):
-            return Place(call, frame)
+            return BlockedCall(call, frame)
     written = (each for each in frames if each.line)
-    return Place(call, next(written, None))
+    return BlockedCall(call, next(written, None))
 
 
 class Conclusion(NamedTuple):
@@ -97,18 +97,18 @@ def conclude(ranks: Sequence[HangRank], size: int | None) -> Conclusion:
 _UNSEEN = Conclusion(
     "unseen",
     (),
-    "no rank shows its stack",
-    "py-spy has to be installed, and to be allowed to read the processes",
+    "the stack of no rank is available",
+    "install py-spy, and allow it to read the processes",
 )
 
 
 def _stopped(those: Sequence[HangRank]) -> Conclusion:
-    goes = "it goes" if len(those) == 1 else "they go"
+    goes = "it continues" if len(those) == 1 else "they continue"
     return Conclusion(
         "stopped",
         _numbers(those),
-        f"{_named(those)} stopped by a signal: {goes} on with SIGCONT",
-        f"kill -CONT {' '.join(str(each.pid) for each in those)}; a shell's Ctrl-Z, a debugger "
+        f"{_named(those)} stopped by a signal: {goes} with SIGCONT",
+        f"kill -CONT {' '.join(str(each.pid) for each in those)}; Ctrl-Z in a shell, a debugger "
         "or a suspended job stops processes",
     )
 
@@ -117,8 +117,9 @@ def _moving(those: Sequence[HangRank]) -> Conclusion:
     return Conclusion(
         "moving",
         (),
-        f"{_named(those)} elsewhere than at the first look: the job may be slow, not hanging",
-        "look again, further apart: --seconds 30",
+        f"{_named(those)} at another place than in the first sample: the job may be slow, not "
+        "hanging",
+        "sample again over a longer time: --seconds 30",
     )
 
 
@@ -129,9 +130,9 @@ def _elsewhere(those: Sequence[HangRank], waiting: Sequence[HangRank]) -> Conclu
     return Conclusion(
         "elsewhere",
         _numbers(those),
-        f"{_named(those)} in no collective but{where}, {_how(one)}; "
+        f"{_named(those)} not in a collective, but{where}, {_how(one)}; "
         f"{_named(waiting)} waiting for {them} in {_places(waiting)}",
-        "a branch, a loop of another length, or reading of files that only some ranks do",
+        "look for a branch, a loop of another length, or file reads that only some ranks do",
     )
 
 
@@ -146,8 +147,8 @@ def _apart(
         "apart",
         _numbers(others),
         f"{_named(others)} in {_places(others)}, while {_named(with_most)} in {_places(with_most)}",
-        "all ranks have to call the same collectives in the same order: look for a branch that "
-        "only some of them take",
+        "all ranks must call the same collectives in the same order: look for a branch that only "
+        "some of them take",
     )
 
 
@@ -158,7 +159,7 @@ def _missing(away: Sequence[int], size: int | None, seen: Sequence[HangRank]) ->
         tuple(away),
         f"{_folded(away)} of {size} {is_} not on this machine, or {has} ended; "
         f"{_named(seen)} in {_places(seen)}",
-        "look on the job's other nodes too; of ranks that ended the job's log tells why",
+        "run envbuild hang on the other nodes of the job too; the job's log shows why ranks ended",
     )
 
 
@@ -166,9 +167,8 @@ def _together(waiting: Sequence[HangRank]) -> Conclusion:
     return Conclusion(
         "together",
         (),
-        f"all {len(waiting)} ranks are in {_places(waiting)}"
-        ": no rank is the one that is waited for",
-        "the network or device below is: the job's log, and envbuild doctor",
+        f"all {len(waiting)} ranks are in {_places(waiting)}: they wait for no single rank",
+        "check the network or the device: the job's log, and envbuild doctor",
     )
 
 
@@ -177,7 +177,7 @@ def _at_work(those: Sequence[HangRank]) -> Conclusion:
         "together",
         (),
         f"no rank is in a collective: {_named(those)} in {_places(those)}",
-        "they wait for no other rank: files, a lock, or work that takes this long",
+        "they do not wait for another rank: look for slow files, a lock, or long computation",
     )
 
 

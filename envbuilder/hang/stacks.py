@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..model.base import Line, fits
-from ..model.hang import StackFrame
+from ..base import Line, fits
 from ..process import Finished
 from ..text import shown
+from .values import StackFrame
 
 Run = Callable[[list[str]], Finished]
 
@@ -17,14 +17,14 @@ MOST_FRAMES = 200
 """So many frames of a stack are kept: a recursion without end has more."""
 
 
-class Stack(NamedTuple):
+class CallStack(NamedTuple):
     """The frames of a main thread, innermost first; or why there are none."""
 
     frames: tuple[StackFrame, ...]
     unseen: str | None = None
 
 
-def read_stack(program: str, pid: int, run: Run, *, stopped: bool) -> Stack:
+def read_stack(program: str, pid: int, run: Run, *, stopped: bool) -> CallStack:
     """Return what the main thread of a process does. *stopped*: by a signal.
 
     With its native frames, which name the call of MPI, where py-spy can read them: on x86_64 and
@@ -32,23 +32,23 @@ def read_stack(program: str, pid: int, run: Run, *, stopped: bool) -> Stack:
     """
     words = [program, "dump", "--json", "--pid", str(pid)]
     ways = [["--nonblocking"]] if stopped else [["--native"], [], ["--nonblocking"]]
-    said = "py-spy said nothing"
+    said = "py-spy printed nothing"
     for more in ways:
         done = run([*words, *more])
         if done.ok:
             return _main_thread(done.stdout, pid)
         said = next(filter(None, map(str.strip, done.stderr.splitlines())), said)
-    return Stack((), shown(said.removeprefix("Error: "), 300))
+    return CallStack((), shown(said.removeprefix("Error: "), 300))
 
 
-def _main_thread(text: str, pid: int) -> Stack:
+def _main_thread(text: str, pid: int) -> CallStack:
     try:
         threads = json.loads(text)
         main = next((each for each in threads if each["os_thread_id"] == pid), threads[-1])
         frames = tuple(_frames(main["frames"]))
     except (ValueError, LookupError, TypeError):
-        return Stack((), "py-spy wrote what is no stack")
-    return Stack(frames[:MOST_FRAMES])
+        return CallStack((), "the output of py-spy is not a stack")
+    return CallStack(frames[:MOST_FRAMES])
 
 
 def _frames(found: list[Mapping[str, Any]]) -> Iterator[StackFrame]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .. import process
 from ..errors import BuildError, EnvbuildError, MissingToolError, SmokeError, UsageError
-from ..host import Host
+from ..machine.host import LocalMachine
 from ..model.base_image import Bind
 from ..model.progress import Listener
 from ..text import last_lines
@@ -121,12 +121,13 @@ class Builder:
         how = "did not end in time" if code is None else f"ended with exit code {code}"
         name = Path(self.program).name
         raise (_ERRORS.get(int(statuses[-1]), error) if statuses else error)(
+            "image.apptainer-failed",
             "\n".join([f"{name} {verb} {how}", *lines]),
-            f"no image was made; the whole log: {log}",
+            f"no image was created; complete log: {log}",
         )
 
 
-def check_rights(base: Path, host: Host) -> None:
+def check_rights(base: Path, host: LocalMachine) -> None:
     """Raise UsageError for a base whose files this user cannot give the owners that they have.
 
     Where a user is mapped to root and to nobody else, files of others belong to nobody.
@@ -135,13 +136,14 @@ def check_rights(base: Path, host: Host) -> None:
     if user in (0, owner) or _has_subordinate_ids(user, host):
         return
     raise UsageError(
-        f"{base} belongs to user {owner}, and a user without a range in /etc/subuid cannot copy it",
-        "name an archive of it, or an image of a registry: it is unpacked as your own",
+        "base.no-subuid-range",
+        f"cannot copy {base} of user {owner}: your user has no range in /etc/subuid",
+        "use an archive of it or an image of a registry, which are unpacked with your user",
         f"as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {_name(user)}",
     )
 
 
-def _has_subordinate_ids(user: int, host: Host) -> bool:
+def _has_subordinate_ids(user: int, host: LocalMachine) -> bool:
     """Whether subuid(5) has a line for a user, by name or number."""
     lines = (host.read("/etc/subuid") or "").splitlines()
     return any(line.partition(":")[0] in (_name(user), str(user)) for line in lines)
@@ -154,14 +156,15 @@ def _name(user: int) -> str:
         return str(user)
 
 
-def find_builder(host: Host) -> Builder:
+def find_builder(host: LocalMachine) -> Builder:
     """Return what builds images here. Raises MissingToolError."""
     for name in PROGRAMS:
         program = host.which(name)
         if program:
             return Builder(program, host.environ)
     raise MissingToolError(
-        "no image can be built here: neither apptainer nor singularity is on PATH",
-        "https://apptainer.org/docs/admin/latest/installation.html says how it is installed",
-        "envbuild render --as image writes what an image is built from, on any machine",
+        "image.no-apptainer",
+        "cannot build an image: neither apptainer nor singularity is on PATH",
+        "install it: https://apptainer.org/docs/admin/latest/installation.html",
+        "envbuild render --as image writes the definition file on any machine",
     )

@@ -11,20 +11,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, cast, get_args
 
+from ..base import fits
 from ..errors import UsageError
-from ..model.base import fits
+from ..knowledge.rows import Component
+from ..knowledge.terms import Arch, PlainVersion
 from ..model.base_image import BaseImage, VendorPackage
-from ..model.knowledge import Component
-from ..model.recipe import Arch
-from ..model.site import (
-    DEBIAN_ARCHES,
-    Interpreter,
-    PlainVersion,
-    Site,
-    SiteFacts,
-    Snapshot,
-    SystemComponent,
-)
+from ..model.site import DEBIAN_ARCHES, Interpreter, Site, SiteFacts, Snapshot, SystemComponent
 
 # Of every Debian, and of what is made of it.
 STATUS = Path("var/lib/dpkg/status")
@@ -53,19 +45,24 @@ def read_base(
     own = next((each.arch for each in installed if each.name == "dpkg"), None)
     if own is None or "ID" not in release:
         raise UsageError(
-            f"{folder} is no base for an image: it has no {STATUS if own is None else _RELEASE}",
-            "a base is a folder that holds a Debian or Ubuntu, such as mmdebstrap makes",
+            "base.not-a-system",
+            f"{folder} is not a base for an image: it has no {STATUS if own is None else _RELEASE}",
+            "use a folder with a Debian or Ubuntu system, for example one from mmdebstrap",
         )
     versions = {each.name: each.version for each in installed if each.arch in (own, "all")}
     arch = next((name for name, debians in DEBIAN_ARCHES.items() if debians == own), own)
     if arch not in get_args(Arch):
-        raise UsageError(f"{folder} is a system for {arch}: no recipe is for such machines")
+        raise UsageError(
+            "base.unknown-architecture",
+            f"{folder} is a system for {arch}, which no recipe supports",
+        )
     python = versions.get("python3")
     if python is None or "libc6" not in versions:
         what = "python3" if python is None else "libc6"
         raise UsageError(
-            f"{folder} is no base for an image: its package {what} is not installed",
-            "mmdebstrap --include=python3,python3-venv,... puts packages into it",
+            "base.missing-package",
+            f"{folder} is not a base for an image: its package {what} is not installed",
+            "add the package, for example with mmdebstrap --include=python3,python3-venv,...",
         )
     venv = f"python{'.'.join(python.split('.')[:2])}-venv"
     system = f"{release['ID']} {release.get('VERSION_ID', '')}".strip()

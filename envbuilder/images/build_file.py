@@ -38,7 +38,7 @@ _BOOTSTRAPS: Mapping[str, str] = {
     "docker-archive": "docker-archive:",
 }
 _STAGE = re.compile(r"(?i)bootstrap\s*:")
-_ONE_STAGE = "a base has one stage, and here a second one begins"
+_ONE_STAGE = "a second stage is not supported in a base"
 _SECTION = re.compile(r"^%(\w+)(.*)$")
 # Of a Dockerfile: what changes the base, and what says only how an image is started.
 _BUILDS = ("FROM", "ARG", "ENV", "RUN", "COPY", "ADD", "WORKDIR")
@@ -54,7 +54,7 @@ _STARTS = (
 )
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ARCHIVES = re.compile(r"\.(tar(\.\w+)?|tgz|tbz2?|txz|gz|bz2|xz|zst)$")
-_HINT = "what builds such a file packs it for --base: buildah build -t oci-archive:FILE.tar ."
+_HINT = "build it elsewhere and give the archive to --base: buildah build -t oci-archive:FILE.tar ."
 
 
 class BuildSteps(NamedTuple):
@@ -76,13 +76,15 @@ def read_build_file(file: BuildFile) -> BuildSteps:
     try:
         text = file.path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file.path} cannot be read: {error}") from error
+        raise UsageError(
+            "base.build-file-unreadable", f"cannot read {file.path}: {error}"
+        ) from error
     read = _Dockerfile(file.path, text).steps if file.kind == "containerfile" else None
     return read() if read else _definition(file.path, text)
 
 
-def _refuse(path: Path, number: int, message: str, *hints: str) -> NoReturn:
-    raise UsageError(f"{path}:{number}: {message}", *(hints or (_HINT,)))
+def _refuse(problem_id: str, path: Path, number: int, message: str, *hints: str) -> NoReturn:
+    raise UsageError(problem_id, f"{path}:{number}: {message}", *(hints or (_HINT,)))
 
 
 def _is_list(text: str) -> bool:
@@ -98,7 +100,7 @@ def _words(path: Path, number: int, text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError as error:
-        _refuse(path, number, f"{text.strip()} cannot be read: {error}")
+        _refuse("base.malformed-line", path, number, f"cannot parse {text.strip()}: {error}")
 
 
 def _definition(path: Path, text: str) -> BuildSteps:
@@ -109,7 +111,8 @@ def _definition(path: Path, text: str) -> BuildSteps:
     if bootstrap not in _BOOTSTRAPS or not header.get("from"):
         known = ", ".join(_BOOTSTRAPS)
         hint = f"apptainer build --sandbox DIR {path.name}, and --base DIR"
-        _refuse(path, 1, f"as a base it begins with one of: {known}", hint)
+        message = f"Bootstrap must be one of {known}, with From"
+        _refuse("base.unsupported-bootstrap", path, 1, message, hint)
     taken = tuple(_taken(path, lines[start:], start + 1))
     parent = _BOOTSTRAPS[bootstrap] + header["from"]
     return BuildSteps(parent, "\n".join([*lines[start:], ""]), files=taken)
@@ -121,7 +124,8 @@ def _header(path: Path, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
         if colon:
             yield key.strip().lower(), value.strip()
         elif key.strip():
-            _refuse(path, number, f"this is no KEYWORD: VALUE of a definition file: {line.strip()}")
+            message = f"not a KEYWORD: VALUE line: {line.strip()}"
+            _refuse("base.malformed-line", path, number, message)
 
 
 def _taken(path: Path, lines: Iterable[str], first: int) -> Iterator[Path]:
@@ -131,11 +135,13 @@ def _taken(path: Path, lines: Iterable[str], first: int) -> Iterator[Path]:
         if match := _SECTION.match(line):
             section = match[1].lower()
             if section == "setup":
-                _refuse(path, number, "%setup changes the machine that builds: it is not run")
+                message = "%setup is not supported: it changes the build machine"
+                _refuse("base.unsupported-section", path, number, message)
             if section == "files" and match[2].strip():
-                _refuse(path, number, "files of another stage are not taken")
+                message = "%files from another stage is not supported"
+                _refuse("base.several-stages", path, number, message)
         elif _STAGE.match(line):
-            _refuse(path, number, _ONE_STAGE)
+            _refuse("base.several-stages", path, number, _ONE_STAGE)
         elif section == "files" and line.strip() and not line.lstrip().startswith("#"):
             yield from _files_of(path, number, _words(path, number, line)[0])
 
@@ -144,11 +150,13 @@ def _files_of(path: Path, number: int, pattern: str) -> list[Path]:
     """Return what a source names, relative to the file; a pattern names several."""
     here = path.parent
     if ".." in Path(pattern).parts:
-        _refuse(path, number, f"{pattern} is outside of its folder", "name it by its whole path")
+        message = f"{pattern} is outside of the folder of the file"
+        _refuse("base.source-outside", path, number, message, "use an absolute path")
     wild = any(each in pattern for each in "*?[")
     found = sorted(here.glob(pattern)) if wild and not pattern.startswith("/") else [here / pattern]
     if not found or not all(each.exists() for each in found):
-        _refuse(path, number, f"there is no {pattern} beside it", "it is copied into the base")
+        message = f"cannot find {pattern}, which is copied into the base"
+        _refuse("base.source-missing", path, number, message)
     return found
 
 
@@ -197,11 +205,12 @@ class _Dockerfile:
     def steps(self) -> BuildSteps:
         """Return what it does. Raises UsageError."""
         if match := re.match(r"(?i)\s*#\s*escape\s*=", self.text):
-            _refuse(self.path, 1, f"{match[0].strip()} is not read")
+            message = f"{match[0].strip()} is not supported"
+            _refuse("base.unsupported-instruction", self.path, 1, message)
         for each in _instructions(self.text):
             self._read(each)
         if not self.parent:
-            _refuse(self.path, 1, "it has no FROM")
+            _refuse("base.no-parent", self.path, 1, "there is no FROM")
         # Evaluated here, where all that it refers to is set.
         values = [f"""printf '%s=%s\\n' {name} "${{{name}}}" >>{SET}""" for name in self.names]
         post = ["set -e", "cd /", *self.post, *values, f"rm -rf {STAGED}"]
@@ -212,27 +221,31 @@ class _Dockerfile:
         if each.keyword in _STARTS:
             return
         if each.keyword not in _BUILDS:
-            self._refuse(each, f"{each.keyword} is not read")
+            self._refuse("base.unsupported-instruction", each, f"{each.keyword} is not supported")
         odd = each.rest.startswith("--") or _is_list(each.rest)
         if each.keyword in ("RUN", "COPY", "ADD") and odd:
-            self._refuse(each, f"{each.keyword} {each.rest.split()[0]} is not read")
+            message = f"{each.keyword} {each.rest.split()[0]} is not supported"
+            self._refuse("base.unsupported-instruction", each, message)
         if not self.parent and each.keyword not in ("FROM", "ARG"):
-            self._refuse(each, "FROM comes first")
+            self._refuse("base.no-parent", each, "FROM must come first")
         getattr(self, f"_{each.keyword.lower()}")(each)
 
     def _from(self, each: _Instruction) -> None:
         if self.parent:
-            self._refuse(each, _ONE_STAGE)
+            self._refuse("base.several-stages", each, _ONE_STAGE)
         if each.rest.startswith("--"):
-            self._refuse(each, f"FROM {each.rest.split()[0]} is not read", "--arch says which")
+            message = f"FROM {each.rest.split()[0]} is not supported"
+            hint = "use --arch for the architecture"
+            self._refuse("base.unsupported-instruction", each, message, hint)
         self.parent = (self._parsed(each).fromHeader or "").strip()
         if "$" in self.parent:
-            self._refuse(each, f"nothing says what {self.parent} is", "ARG NAME=VALUE before FROM")
+            message, hint = f"{self.parent} has no value", "write ARG NAME=VALUE before FROM"
+            self._refuse("base.undefined-variable", each, message, hint)
 
     def _arg(self, each: _Instruction) -> None:
         if "=" not in each.rest:
             hint = "write its value: ARG NAME=VALUE"
-            self._refuse(each, f"nothing says what {each.rest} is", hint)
+            self._refuse("base.undefined-variable", each, f"{each.rest} has no value", hint)
         if self.parent:
             self.post += [f"export {one}" for one in self._parsed(each).install]
         else:
@@ -242,13 +255,14 @@ class _Dockerfile:
         for one in self._parsed(each).environ:
             name = one.partition("=")[0]
             if not _VARIABLE.fullmatch(name):
-                self._refuse(each, f"{name} is no name of a variable")
+                self._refuse("base.malformed-variable", each, f"{name} is not a variable name")
             self.post.append(f"export {one}")
             self.names[name] = None
 
     def _run(self, each: _Instruction) -> None:
         if "<<" in each.rest:
-            self._refuse(each, "RUN with a here-document is not read")
+            message = "RUN with a here-document is not supported"
+            self._refuse("base.unsupported-instruction", each, message)
         # A shell of its own, as Docker starts one: what it sets ends with it.
         self.post.append(f"/bin/sh -c {shlex.quote(each.rest)}")
 
@@ -259,25 +273,29 @@ class _Dockerfile:
         words = _words(self.path, each.number, each.rest)
         *sources, target = words or [""]
         if not sources or "$" in target:
-            self._refuse(each, f"{each.keyword} {each.rest} is not read")
+            message = f"{each.keyword} {each.rest} is not supported"
+            self._refuse("base.unsupported-instruction", each, message)
         if len(sources) > 1 and not target.endswith("/"):
-            self._refuse(each, f"{target} is to hold several: it ends with a /")
+            message = f"{target} must end with / because it receives several files"
+            self._refuse("base.target-not-folder", each, message)
         for source in sources:
             if any(one in source for one in "*?[$") or "://" in source:
-                self._refuse(each, f"{each.keyword} {source} is not read")
+                message = f"{each.keyword} {source} is not supported"
+                self._refuse("base.unsupported-instruction", each, message)
             path = (self.path.parent / source.lstrip("/")).resolve()
             if not path.is_relative_to(self.path.parent.resolve()):
-                self._refuse(each, f"{source} is outside of the Dockerfile's folder")
+                message = f"{source} is outside of the folder of the Dockerfile"
+                self._refuse("base.source-outside", each, message)
             if not path.exists():
-                self._refuse(each, f"there is no {source} beside it")
+                self._refuse("base.source-missing", each, f"cannot find {source}")
             self.post += _copied(STAGED / str(len(self.staged)), path, target)
             self.staged.append(path)
 
     def _add(self, each: _Instruction) -> None:
         if any(_ARCHIVES.search(one) for one in each.rest.split()[:-1]):
-            self._refuse(
-                each, "ADD of an archive is not read", "RUN tar -xf unpacks what COPY put there"
-            )
+            message = "ADD with an archive is not supported"
+            hint = "use COPY, then RUN tar -xf"
+            self._refuse("base.unsupported-instruction", each, message, hint)
         self._copy(each)
 
     def _parsed(self, each: _Instruction) -> Recipe:
@@ -294,11 +312,12 @@ class _Dockerfile:
             try:
                 [recipe] = DockerParser(file.name).recipe.values()
             except Exception as error:  # whatever an odd line leads it to
-                self._refuse(each, f"{each.keyword} {each.rest} cannot be read: {error}")
+                message = f"cannot parse {each.keyword} {each.rest}: {error}"
+                self._refuse("base.malformed-line", each, message)
         return recipe
 
-    def _refuse(self, each: _Instruction, message: str, *hints: str) -> NoReturn:
-        _refuse(self.path, each.number, message, *hints)
+    def _refuse(self, problem_id: str, each: _Instruction, message: str, *hints: str) -> NoReturn:
+        _refuse(problem_id, self.path, each.number, message, *hints)
 
 
 def _copied(staged: PurePosixPath, source: Path, target: str) -> Iterator[str]:

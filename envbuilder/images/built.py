@@ -71,11 +71,16 @@ def obtain_base(request: BaseRequest, say: Say) -> UnpackedBase:
 def _parent(file: BuildFile, steps: BuildSteps, request: BaseRequest, say: Say) -> UnpackedBase:
     image = parse_base(steps.parent, file.path.parent)
     if isinstance(image, BuildFile):
-        raise UsageError(f"{file.path} begins with {image.name}, which is no image either")
+        raise UsageError(
+            "base.parent-not-an-image",
+            f"{file.path} begins with {image.name}, which is not an image",
+        )
     if not isinstance(image, Path):
         return fetch_base(image, replace(request, image=image), say)
     if not image.is_dir():
-        raise UsageError(f"{file.path} begins with {image}, which is not there")
+        raise UsageError(
+            "base.parent-missing", f"{file.path} begins with {image}, which does not exist"
+        )
     # A folder has no digest; that of its packages' records.
     records = [sha256_of(image / each) for each in RECORDS if (image / each).is_file()]
     return UnpackedBase(image, BaseSource(image.name, _sha256(records)))

@@ -15,7 +15,7 @@ from typing import IO
 
 from .. import process
 from ..errors import DriftError, MissingToolError, UsageError
-from ..host import Host
+from ..machine.host import LocalMachine
 from .sif import SifHeader, header_of
 
 # Below the root inside, by shell patterns; the last two say that a prefix is there.
@@ -46,7 +46,7 @@ _STDIN = "/proc/self/fd/0"
 
 
 def unpack_records(
-    image: Path, stream: IO[bytes], inside: Path, folder: Path, host: Host
+    image: Path, stream: IO[bytes], inside: Path, folder: Path, host: LocalMachine
 ) -> tuple[SifHeader, dict[str, str]]:
     """Write the records of the root *inside* a SIF file into *folder*, as they lie there.
 
@@ -61,17 +61,19 @@ def unpack_records(
     program = host.which("unsquashfs")
     if program is None:
         raise MissingToolError(
-            "an image is read by unsquashfs, which is not on PATH",
-            "it is in the package squashfs-tools, 4.5 or later; Apptainer needs it too",
+            "image.no-unsquashfs",
+            "cannot read images: unsquashfs is not on PATH",
+            "install the package squashfs-tools, 4.5 or later; Apptainer needs it too",
         )
-    read = _Reader([program, "-offset", str(header.offset)], image, stream, host.environ)
+    read = _SquashReader([program, "-offset", str(header.offset)], image, stream, host.environ)
     below = inside.relative_to("/")
     files = read.listed([LABELS, *(f"{below}/{each}" for each in WANTED)])
     labels = read.text(LABELS) if files.pop(LABELS, None) is not None else None
     if f"{below}/.envbuild.json" not in files:
         raise UsageError(
-            f"{image} holds no environment that envbuild made: there is no {inside} in it",
-            "envbuild image builds such images",
+            "image.no-environment",
+            f"{image} contains no environment of envbuild: {inside} is missing",
+            "create such an image with envbuild image",
         )
     for name in sorted(files):
         path = folder / Path(name).relative_to(below)
@@ -96,7 +98,7 @@ def labels_of(text: str | None) -> dict[str, str]:
     return {name: value for name, value in pairs if isinstance(value, str)}
 
 
-class _Reader:
+class _SquashReader:
     """A SquashFS in a file. Every answer comes from a process of its own, for a limited time."""
 
     def __init__(
@@ -113,11 +115,17 @@ class _Reader:
             return done.stdout
         if "SYNTAX" in done.stdout + done.stderr:
             raise MissingToolError(
-                "this unsquashfs cannot print a file of an image", "squashfs-tools 4.5 or later can"
+                "image.old-unsquashfs",
+                "unsquashfs is too old to print a file of an image",
+                "use squashfs-tools 4.5 or later",
             )
         said = [line for line in done.stderr.splitlines() if line.strip()]
         why = "in time" if done.code is None else said[0] if said else f"exit code {done.code}"
-        raise DriftError(f"{self._image} cannot be read: {why}", "copy it again, or build it anew")
+        raise DriftError(
+            "image.unreadable",
+            f"cannot read {self._image}: {why}",
+            "copy it again, or build it again",
+        )
 
     def listed(self, patterns: list[str]) -> dict[str, int]:
         """Return the plain files that fit, with their sizes; no other kind, and no odd names."""
@@ -129,8 +137,9 @@ class _Reader:
         large = [name for name, size in files.items() if size > LARGEST_FILE]
         if large or sum(files.values()) > LARGEST or len(files) > _MOST_FILES:
             raise DriftError(
-                f"{self._image} has more records than any image: {', '.join(large[:3])}",
-                "nothing of it was read",
+                "image.too-many-records",
+                f"{self._image} has too many records: {', '.join(large[:3])}",
+                "no record was read",
             )
         return files
 
@@ -142,5 +151,5 @@ def sandbox_root(folder: Path, inside: Path) -> Path:
     """Return where the root of a sandbox lies. Raises UsageError where a link leads out of it."""
     root = folder / inside.relative_to("/")
     if not root.resolve().is_relative_to(folder.resolve()):
-        raise UsageError(f"{root} is a link that leads out of the image")
+        raise UsageError("image.unsafe-link", f"{root} is a link to outside of the image")
     return root

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..knowledge.ranges import series
 from ..model.host_contract import ContractRow, HostedMpi, HostMpi, HostOffer, ImageNeeds
 from ..model.launch import Mpi
-from ..model.ranges import series
 
 # CUDA's releases are compatible by these; the driver says up to which it runs programs.
 _CUDA_SERIES = 2
@@ -32,7 +32,7 @@ def _rows(
     fits = needs.arch in host.arches
     yield ContractRow(
         subject="architecture",
-        image=needs.arch or "one that no recipe has",
+        image=needs.arch or "an unknown one",
         host=", ".join(host.arches),
         fit="fits" if fits else "broken",
         why=None if fits else f"its programs do not run on {host.name}",
@@ -60,14 +60,14 @@ def _pmi(mpi: Mpi, host: HostOffer, speaks: Mapping[str, str]) -> ContractRow:
         image=f"{wanted}, of {said}" if wanted else said,
         host=", ".join(offered) if offered else "not stated",
         fit="unknown",
-        why="facts: {pmi: [...]} of the site says it, as srun --mpi=list does",
+        why="state facts: {pmi: [...]} in the site file, as srun --mpi=list reports",
     )
     if wanted is None or not offered:
         return row
     # pmix_v4 is a release of pmix.
     if any(each == wanted or each.startswith(f"{wanted}_") for each in offered):
         return row.model_copy(update={"fit": "fits", "why": None})
-    why = "each rank would be rank 0 of 1: its MPI does not understand what the launcher says"
+    why = "each rank would be rank 0 of 1: its MPI does not support the interface of the launcher"
     return row.model_copy(update={"fit": "broken", "why": why})
 
 
@@ -102,7 +102,7 @@ def _mpi(mpi: Mpi, host: HostOffer, known: Mapping[str, HostMpi]) -> ContractRow
         image=f"{mpi.component} {mpi.version}",
         host=had[:400] or "none",
         fit="fits" if found else "broken",
-        why=None if found else f"started by another than {by}, no rank finds the others",
+        why=None if found else f"without {by} the ranks do not find each other",
     )
 
 
@@ -113,7 +113,7 @@ def _cuda(cuda: str, host: HostOffer) -> ContractRow:
         image=f"CUDA {cuda}",
         host=f"a driver for CUDA {driver}" if driver else "not stated",
         fit="unknown",
-        why="facts: {driver-cuda: ...} of the site says it, as nvidia-smi does",
+        why="state facts: {driver-cuda: ...} in the site file, as nvidia-smi reports",
     )
     if driver is None:
         return row
@@ -121,7 +121,7 @@ def _cuda(cuda: str, host: HostOffer) -> ContractRow:
     if wanted <= there:
         return row.model_copy(update={"fit": "fits", "why": None})
     if wanted[0] == there[0] >= _MINOR_SINCE:
-        why = "within a major release from 11 on only what is compiled for its GPUs runs"
+        why = "within a major release (11 or later), only code compiled for its GPUs runs"
         return row.model_copy(update={"fit": "unknown", "why": why})
     why = "the driver is too old; NVIDIA's cuda-compat in the image helps on data center GPUs"
     return row.model_copy(update={"fit": "broken", "why": why})

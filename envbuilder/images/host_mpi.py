@@ -81,7 +81,7 @@ def replace_mpi(image: ImageMpi, host: HostSearch, known: HostLibraries) -> Host
     found = _same_interface(own, host.candidates)
     if found is None:
         there = ", ".join(sorted(each.name for each in host.candidates)[:_MOST_NAMES])
-        why = "nothing of the host's MPI has the interface that the image's programs were linked to"
+        why = "the host's MPI does not provide the interface that the programs of the image link to"
         row = _row("mpi library", _called(own), there or "none", why)
         return HostMpiFiles((row,))
     closure = _closure(found, host, known)
@@ -137,7 +137,7 @@ def _symbols(own: Library, found: Library, image: ImageMpi) -> ContractRow:
     names = ", ".join(missing[:_MOST_NAMES]) + (", ..." if len(missing) > _MOST_NAMES else "")
     return _row(
         "mpi symbols",
-        f"its programs call {len(used)} of them",
+        f"its programs call {len(used)} symbols",
         f"{len(used) - len(missing)} of these",
         f"the host's MPI has no {names}" if missing else None,
     )
@@ -210,7 +210,7 @@ def _system(wanting: Mapping[str, Mapping[str, str]], image: ImageMpi) -> Contra
     for name, versions in wanting.items():
         offered = _offered(image.root, name)
         lacking = sorted(versions.keys() - offered, key=_numbers)
-        missing += [f"{versions[each]} wants {each} of {name}" for each in lacking[-1:]]
+        missing += [f"{versions[each]} requires {each} of {name}" for each in lacking[-1:]]
         newest = max([newest, *versions], key=_numbers)
     own = max(_offered(image.root, _C_LIBRARY), key=_numbers, default="none found")
     return _row("glibc", own, f"up to {newest or 'none'}", "; ".join(missing) or None)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from .. import files, process
 from ..errors import BuildError, MissingToolError, UsageError
-from ..host import Host, cache_folder
+from ..machine.host import LocalMachine, cache_folder
 from ..model.base_image import BaseSource
 from ..redaction import redact
 from ..target_tools.files import make_folder, sha256_of
@@ -57,7 +57,7 @@ class BaseRequest:
 
     image: Named
     arch: str
-    host: Host
+    host: LocalMachine
     copies: Mapping[str, Sequence[str]]
 
 
@@ -97,7 +97,7 @@ def fetch_base(image: RegistryImage | ImageFile, request: BaseRequest, say: Say)
                 log = kept.with_name(f"{kept.name}.log")
                 _unpack(_fetched(source, at, request, scratch), made, request, log)
 
-        make_once(kept, f"fetching {pinned} for {request.arch}, once", make, say)
+        make_once(kept, f"fetching {pinned} for {request.arch} once", make, say)
         return UnpackedBase(kept / ROOT, BaseSource(image.name, sha256, variables_of(kept)))
 
 
@@ -119,7 +119,9 @@ def _copied(image: ImageFile, sha256: str, scratch: Path) -> ImageFile:
     shutil.copyfile(image.path, path)
     if sha256_of(path) != sha256:
         raise BuildError(
-            f"{image} was changed while it was read", "run it again when nothing writes to the file"
+            "base.changed-while-read",
+            f"{image} changed during reading",
+            "run the command again when no program writes to the file",
         )
     return replace(image, path=path)
 
@@ -141,17 +143,21 @@ def make_once(kept: Path, what: str, make: Callable[[Path, Path], None], say: Sa
             made.rename(kept)
 
 
-def bases_folder(host: Host) -> Path:
+def bases_folder(host: LocalMachine) -> Path:
     caches = cache_folder(host)
     if caches is None:
-        raise UsageError("HOME is not set, so there is no place for a base", "set XDG_CACHE_HOME")
+        raise UsageError(
+            "base.no-home",
+            "HOME is not set; it is needed to store a base",
+            "set XDG_CACHE_HOME",
+        )
     folder = caches / _BASES
     # What is in it runs: nobody else may write it, whatever the umask.
     make_folder(folder)
     reason = distrust(folder)
     if reason:
         hint = "set XDG_CACHE_HOME to a folder of your own"
-        raise UsageError(f"a base in {folder} does not count: {reason}", hint)
+        raise UsageError("base.untrusted-folder", f"refusing the base in {folder}: {reason}", hint)
     return folder
 
 
@@ -227,9 +233,10 @@ def _from_first(
         except BuildError as error:
             refused.append(f"  {at.prefix}: {error}")
     raise BuildError(
-        "\n".join([f"{image} cannot be fetched", *refused]),
-        "a registry that wants to know who asks: skopeo login REGISTRY",
-        "copies of a registry that a site keeps: registries in its document, and --site",
+        "base.fetch-failed",
+        "\n".join([f"cannot fetch {image}", *refused]),
+        "if the registry needs a login: skopeo login REGISTRY",
+        "if the site has a mirror, add it to the site file (registries) and use --site",
     )
 
 
@@ -258,9 +265,10 @@ def _skopeo(words: Sequence[str], request: BaseRequest, cwd: Path, limit: float)
     program = host.which("skopeo")
     if program is None:
         raise MissingToolError(
-            f"{request.image} is fetched by skopeo, which is not on PATH",
-            "it is the package skopeo of Debian, Ubuntu, Fedora and RHEL",
-            "--base DIR names a system that lies here, unpacked",
+            "base.no-skopeo",
+            f"cannot fetch {request.image}: skopeo is not on PATH",
+            "install the package skopeo (Debian, Ubuntu, Fedora, RHEL)",
+            "or use --base DIR with an unpacked system",
         )
     home = host.home() or Path("/")
     policy = [] if any((home / each).exists() for each in _POLICIES) else ["--insecure-policy"]
@@ -270,8 +278,8 @@ def _skopeo(words: Sequence[str], request: BaseRequest, cwd: Path, limit: float)
         return done.stdout
     found = _REASON.findall(done.stderr)
     reason = json.loads(f'"{found[-1]}"') if found else " ".join(last_lines(done.stderr, 1))
-    why = "it did not end in time" if done.code is None else reason.strip() or "it says no reason"
-    raise BuildError(redact(why, host.environ).text)
+    why = "skopeo did not end in time" if done.code is None else reason.strip() or "no reason given"
+    raise BuildError("base.skopeo-failed", redact(why, host.environ).text)
 
 
 def _unpack(layout: Path, made: Path, request: BaseRequest, log: Path) -> None:
@@ -297,8 +305,9 @@ def _check_arch(arch: str | None, request: BaseRequest) -> None:
     if arch != request.arch:
         named = arch or "another architecture"
         raise UsageError(
+            "base.other-architecture",
             f"{request.image} is an image for {named}, not for {request.arch}",
-            f"--arch {named} asks for that" if named in ARCHES else "name another image",
+            f"use --arch {named}" if named in ARCHES else "use another image",
         )
 
 
@@ -325,9 +334,9 @@ def _untar(image: ImageFile, made: Path, request: BaseRequest) -> None:
     if not done.ok:
         said = last_lines(done.stderr, 4)
         raise BuildError(
-            "\n".join([f"{image} cannot be unpacked", *said]),
-            "a base is an archive of a system; one of an image is oci-archive:FILE or "
-            "docker-archive:FILE",
+            "base.unpack-failed",
+            "\n".join([f"cannot unpack {image}", *said]),
+            "use an archive of a system; for an image, use oci-archive:FILE or docker-archive:FILE",
         )
 
 

@@ -157,8 +157,9 @@ def check_layer(folder: Path, prefix: str, recorded: Mapping[str, Mapping[str, A
     wrong = sorted(name for name in said.keys() | found.keys() if said.get(name) != found.get(name))
     if wrong:
         raise BuildError(
-            f"{len(wrong)} files of the prefix were not packed as they were proved: {wrong[0]}",
-            "no image was made",
+            "image.files-changed",
+            f"{len(wrong)} files of the prefix changed after the smoke test: {wrong[0]}",
+            "no image was created",
         )
 
 

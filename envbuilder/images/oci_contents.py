@@ -65,7 +65,10 @@ def unpack_layout_records(
         config = read_blob(layout, manifest.document["config"]).document
         layers = [blob(layout, each) for each in manifest.document["layers"]]
         if len(layers) != 1:
-            raise UsageError(f"{layout} has {len(layers)} layers, and one of envbuild has one")
+            raise UsageError(
+                "image.not-from-envbuild",
+                f"{layout} has {len(layers)} layers, but an image of envbuild has one",
+            )
         total, size = _unpacked(layers[0], inside, folder)
         arches = {value: name for name, value in ARCHES.items()}
         labels = labels_of(json.dumps(config.get("config", {}).get("Labels")))
@@ -73,11 +76,12 @@ def unpack_layout_records(
     except (*DAMAGED, tarfile.TarError) as error:
         raise damaged(layout, str(error)) from error
     except (EOFError, zlib.error) as error:
-        raise damaged(layout, "a layer of it is cut off") from error
+        raise damaged(layout, "a layer is cut off") from error
     if not total:
         raise UsageError(
-            f"{layout} holds no environment that envbuild made: there is no {inside} in it",
-            "envbuild image builds such images",
+            "image.no-environment",
+            f"{layout} contains no environment of envbuild: {inside} is missing",
+            "create such an image with envbuild image",
         )
     return LayoutFacts(arch, labels, size)
 
@@ -90,7 +94,10 @@ def read_manifest(layout: Path) -> ImageManifest:
     try:
         images = [each for each in _listed(layout) if not _is_attached(each)]
         if len(images) != 1:
-            raise UsageError(f"{layout} holds {len(images)} images, and one of envbuild holds one")
+            raise UsageError(
+                "image.not-from-envbuild",
+                f"{layout} contains {len(images)} images, but a layout of envbuild contains one",
+            )
         return read_blob(layout, images[0])
     except DAMAGED as error:
         raise damaged(layout, str(error)) from error
@@ -116,7 +123,7 @@ def read_blob(layout: Path, descriptor: dict[str, Any]) -> ImageManifest:
     path = blob(layout, descriptor)
     data = _read(path)
     if hashlib.sha256(data).hexdigest() != path.name:
-        raise ValueError(f"{path.name} is not what its name says")
+        raise ValueError(f"{path.name} does not match its name")
     return ImageManifest(path.name, data, _document(data, path.name))
 
 
@@ -124,14 +131,14 @@ def _read(path: Path) -> bytes:
     with open_regular(path) as stream:
         data: bytes = stream.read(_LARGEST_DOCUMENT + 1)
     if len(data) > _LARGEST_DOCUMENT:
-        raise ValueError(f"{path.name} is larger than any")
+        raise ValueError(f"{path.name} is too large")
     return data
 
 
 def _document(data: bytes, name: str) -> dict[str, Any]:
     found = json.loads(data)
     if not isinstance(found, dict):
-        raise ValueError(f"{name} is no object")  # noqa: TRY004 - of a document
+        raise ValueError(f"{name} is not a JSON object")  # noqa: TRY004 - of a document
     return found
 
 
@@ -139,7 +146,7 @@ def blob(layout: Path, descriptor: dict[str, Any]) -> Path:
     """Return the file of a part. Raises as DAMAGED has it."""
     digest = _DIGEST.fullmatch(str(descriptor["digest"]))
     if digest is None:
-        raise ValueError("a part of it has no digest")
+        raise ValueError("a part has no digest")
     return layout / "blobs" / "sha256" / digest[1]
 
 
@@ -176,14 +183,14 @@ def _unpacked(layer: Path, inside: Path, folder: Path) -> tuple[int, int]:
                     continue
                 total += member.size
                 if member.size > LARGEST_FILE or total > LARGEST:
-                    raise ValueError(f"it has more records than any image: {path.name}")
+                    raise ValueError(f"too many records: {path.name}")
                 target = folder / path.relative_to(below)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 opened = archive.extractfile(member)
                 if opened and has_content(target):
                     target.write_bytes(opened.read())
         if whole.digest() != layer.name:
-            raise ValueError(f"{layer.name} is not what its name says")
+            raise ValueError(f"{layer.name} does not match its name")
     return total, whole.size
 
 
@@ -198,4 +205,8 @@ def _is_wanted(path: PurePosixPath, below: PurePosixPath) -> bool:
 
 def damaged(layout: Path, why: str) -> DriftError:
     """Return the error of a layout that is not as it was written."""
-    return DriftError(f"{layout} is no whole image: {why}", "copy it again, or build it anew")
+    return DriftError(
+        "image.damaged",
+        f"{layout} is not a complete image: {why}",
+        "copy it again, or build it again",
+    )

@@ -97,6 +97,7 @@ def parse_base(text: str, cwd: Path) -> Named | Path:
         return _of_path(text, cwd)
     except PermissionError as error:
         raise UsageError(
+            "base.not-readable",
             f"--base {shown(text)}: you may not read {error.filename}",
             "ask its owner for permission, or name another base",
         ) from error
@@ -125,7 +126,7 @@ def _of_file(path: Path) -> ImageFile | BuildFile:
 
 def _there(path: Path, text: str) -> Path:
     if not path.exists():
-        raise UsageError(f"--base {shown(text)}: there is no {path}")
+        raise UsageError("base.missing", f"--base {shown(text)}: {path} does not exist")
     return path
 
 
@@ -134,8 +135,9 @@ def _of_registry(text: str) -> RegistryImage:
     if "@" in host and slash:
         # Not shown: it is a password, as often as not.
         raise UsageError(
-            "--base names a user: credentials do not belong in the name of an image",
-            "skopeo login REGISTRY keeps them, and REGISTRY_AUTH_FILE says where",
+            "base.credentials-in-name",
+            "--base contains a user; credentials do not belong in the name of an image",
+            "store credentials with skopeo login REGISTRY (file: REGISTRY_AUTH_FILE)",
         )
     # As Docker tells a registry from the first part of a name.
     if not slash or not (re.search(r"[.:]", host) or host == "localhost"):
@@ -143,8 +145,9 @@ def _of_registry(text: str) -> RegistryImage:
     match = _NAME.fullmatch(rest)
     if match is None or not _HOST.fullmatch(host):
         raise UsageError(
-            f"{shown(text)} is no name of an image of a registry",
-            f"such as {REGISTRY}{_HUB}/library/debian@sha256:... or {REGISTRY}debian:12",
+            "base.malformed-name",
+            f"{shown(text)} is not the name of an image of a registry",
+            f"examples: {REGISTRY}{_HUB}/library/debian@sha256:..., {REGISTRY}debian:12",
         )
     tag, digest = match["tag"], match["digest"]
     return RegistryImage(host, match["repository"], tag if tag or digest else "latest", digest)

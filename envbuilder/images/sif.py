@@ -68,7 +68,7 @@ def is_sif(head: bytes) -> bool:
 
 def _arch(head: bytes, file: Path) -> str | None:
     if not is_sif(head):
-        raise ValueError(f"{file} is no SIF file")
+        raise ValueError(f"{file} is not a SIF file")
     return _ARCHES.get(head[_ARCH_AT : _ARCH_AT + 2])
 
 
@@ -91,7 +91,7 @@ def header_of(stream: IO[bytes], file: Path) -> SifHeader:
         parts = list(_parts(stream, head, whole))
         system = next(each for each in parts if _is_system(each))
     except StopIteration:
-        raise _damaged(file, "it holds no system that could be read") from None
+        raise _damaged(file, "it contains no readable system") from None
     except (struct.error, ValueError) as error:
         raise _damaged(file, str(error)) from error
     return SifHeader(arch, system.offset, system.size)
@@ -101,11 +101,11 @@ def _parts(stream: IO[bytes], head: bytes, whole: int) -> Iterator[_Part]:
     """Yield the parts of a file. Raises ValueError, struct.error."""
     _, _, free, there, where, _, _, _ = _NUMBERS.unpack(head[_NUMBERS_AT:])
     if not 0 <= free <= there <= _MOST_DESCRIPTORS:
-        raise ValueError(f"it says that it has {there} parts")
+        raise ValueError(f"the header states {there} parts")
     for number in range(there):
         at = where + number * _DESCRIPTOR.size
         if not 0 <= at <= whole - _DESCRIPTOR.size:
-            raise ValueError("it ends before its parts are named")
+            raise ValueError("the file ends before the list of its parts")
         stream.seek(at)
         values = _DESCRIPTOR.unpack(stream.read(_DESCRIPTOR.size))
         part = _Part(values[0], values[5], values[6], values[-1])
@@ -113,7 +113,7 @@ def _parts(stream: IO[bytes], head: bytes, whole: int) -> Iterator[_Part]:
             continue
         if part.offset < 0 or part.size < 0 or part.offset + part.size > whole:
             end = part.offset + part.size
-            raise ValueError(f"it has {whole} bytes, and a part of it ends at {end}: it is cut off")
+            raise ValueError(f"the file is cut off: it has {whole} bytes, but a part ends at {end}")
         yield part
 
 
@@ -122,4 +122,8 @@ def _is_system(part: _Part) -> bool:
 
 
 def _damaged(file: Path, why: str) -> DriftError:
-    return DriftError(f"{file} is no whole image: {why}", "copy it again, or build it anew")
+    return DriftError(
+        "image.damaged",
+        f"{file} is not a complete image: {why}",
+        "copy it again, or build it again",
+    )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from .. import process
 from ..errors import DriftError, MissingToolError, UsageError
-from ..host import Host, names_in
+from ..machine.host import LocalMachine, names_in
 from .sif import SifHeader
 
 _SECONDS = 3600.0
@@ -24,7 +24,7 @@ _LEFT_OUT = frozenset({"proc", "sys", "dev", "site-packages", "share", "include"
 _DEEPEST = 6
 
 
-class Entry(NamedTuple):
+class ImageEntry(NamedTuple):
     """A file of an image. ``kind``: - d l ..., as ls has it."""
 
     kind: str
@@ -33,7 +33,7 @@ class Entry(NamedTuple):
 
 
 def unpack_system(
-    image: Path, header: SifHeader, folder: Path, host: Host, only: Sequence[str] = ()
+    image: Path, header: SifHeader, folder: Path, host: LocalMachine, only: Sequence[str] = ()
 ) -> None:
     """Unpack the system of an image into a folder that is not there yet.
 
@@ -45,8 +45,9 @@ def unpack_system(
     program = host.which("unsquashfs")
     if program is None:
         raise MissingToolError(
-            "an image is read by unsquashfs, which is not on PATH",
-            "it is in the package squashfs-tools; Apptainer needs it too",
+            "image.no-unsquashfs",
+            "cannot read images: unsquashfs is not on PATH",
+            "install the package squashfs-tools; Apptainer needs it too",
         )
     words = [program, "-offset", str(header.offset)]
     listed = _run([*words, "-lls", str(image.resolve()), *only], image, host.environ)
@@ -54,8 +55,9 @@ def unpack_system(
     free = shutil.disk_usage(folder.parent).free
     if size > free:
         raise UsageError(
-            f"{image} unpacks to {size / 2**30:.1f} GiB, {folder.parent} has {free / 2**30:.1f}",
-            "let TMPDIR name a folder with more room",
+            "image.no-space",
+            f"{image} needs {size / 2**30:.1f} GiB, {folder.parent} has {free / 2**30:.1f}",
+            "set TMPDIR to a folder with more space",
         )
     # No attributes of files, and no devices for those who may not make them.
     options = ["-no-progress", "-no-xattrs", "-ignore-errors", "-no-exit-code"]
@@ -63,16 +65,16 @@ def unpack_system(
     _run([*words, *options, *rest], image, host.environ)
 
 
-def entries(listing: str) -> Iterator[Entry]:
+def entries(listing: str) -> Iterator[ImageEntry]:
     """Yield what ``unsquashfs -lls`` printed; a name with a line break in it is several lines."""
     for line in listing.splitlines():
         found = _LINE.fullmatch(line)
         if found:
             kind, size, path = found.groups()
-            yield Entry(kind, int(size) if size.isdigit() else 0, path or "/")
+            yield ImageEntry(kind, int(size) if size.isdigit() else 0, path or "/")
 
 
-def check_listing(image: Path, listed: Iterator[Entry]) -> int:
+def check_listing(image: Path, listed: Iterator[ImageEntry]) -> int:
     """Return the bytes that an image unpacks to. Raises DriftError for what no image holds.
 
     A link with something below it would lead what is unpacked out of its folder: CVE-2021-41072.
@@ -92,7 +94,9 @@ def check_listing(image: Path, listed: Iterator[Entry]) -> int:
 
 
 def _forged(image: Path) -> DriftError:
-    return DriftError(f"{image} holds what no image does", "nothing of it was unpacked")
+    return DriftError(
+        "image.unsafe-contents", f"{image} contains unsafe entries", "nothing was unpacked"
+    )
 
 
 def _run(words: list[str], image: Path, environ: Mapping[str, str]) -> str:
@@ -100,7 +104,11 @@ def _run(words: list[str], image: Path, environ: Mapping[str, str]) -> str:
     if not done.ok:
         said = [line for line in done.stderr.splitlines() if line.strip()]
         why = "in time" if done.code is None else said[0] if said else f"exit code {done.code}"
-        raise DriftError(f"{image} cannot be read: {why}", "copy it again, or build it anew")
+        raise DriftError(
+            "image.unreadable",
+            f"cannot read {image}: {why}",
+            "copy it again, or build it again",
+        )
     return done.stdout
 
 

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..host import names_in
+from ..machine.host import names_in
 from ..target_tools.conda_packages import places_of
 from ..target_tools.files import open_regular, parse_json
 from ..target_tools.names import without_credentials
-from .facts import CondaPackage, RecordedFile, normal
+from .facts import InstalledCondaPackage, RecordedFile, normal
 
 # Of Python itself some 6 MB.
 _LARGEST_RECORD = 64 * 1024 * 1024
@@ -24,9 +24,9 @@ _SUBDIR = re.compile(r"noarch|linux-[a-z0-9_]+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def conda_packages(prefix: Path) -> tuple[tuple[CondaPackage, ...], dict[str, str]]:
+def conda_packages(prefix: Path) -> tuple[tuple[InstalledCondaPackage, ...], dict[str, str]]:
     """Return the packages of a prefix, by their names, and why other records cannot be read."""
-    found: list[CondaPackage] = []
+    found: list[InstalledCondaPackage] = []
     damaged: dict[str, str] = {}
     for name in names_in(prefix / "conda-meta"):
         path = prefix / "conda-meta" / name
@@ -40,15 +40,15 @@ def conda_packages(prefix: Path) -> tuple[tuple[CondaPackage, ...], dict[str, st
     return tuple(found), damaged
 
 
-def _package(path: Path, prefix: Path) -> CondaPackage:
+def _package(path: Path, prefix: Path) -> InstalledCondaPackage:
     """Return what a record says. Raises OSError, ValueError."""
     with open_regular(path) as stream:
         record = parse_json(stream.read(_LARGEST_RECORD).decode("utf-8", "replace"))
     if type(record) is not dict or {type(record.get(key)) for key in ("name", "version")} != {str}:
-        raise ValueError("it does not say name and version of a package")
+        raise ValueError("it does not contain the name and version of a package")
     depends, build = record.get("depends"), record.get("build")
     texts = depends if isinstance(depends, list) else []
-    return CondaPackage(
+    return InstalledCondaPackage(
         name=record["name"],
         version=record["version"],
         path=path,
@@ -94,12 +94,12 @@ def _files(record: Mapping[str, Any], prefix: str) -> Iterator[RecordedFile]:
         size = None if changed or kind == "softlink" else each.get("size_in_bytes")
         yield RecordedFile(
             normal(prefix, where.get(name, name)),
-            recorded_digest(sha256) if kind != "softlink" else "",
+            _recorded_digest(sha256) if kind != "softlink" else "",
             str(size) if isinstance(size, int) else "",
         )
 
 
-def recorded_digest(sha256: object) -> str:
+def _recorded_digest(sha256: object) -> str:
     """Return a hash as RECORD writes it."""
     if not isinstance(sha256, str) or not _SHA256.fullmatch(sha256):
         return ""

@@ -27,7 +27,7 @@ OWN: frozenset[FolderKind] = frozenset({"own", "module"})
 
 
 @dataclass(frozen=True, eq=False)
-class Interpreter:
+class EnvironmentPython:
     """The Python of an environment. ``path``: as the environment has it, ``real``: what it is.
 
     ``version``: as pyvenv.cfg says it; ``series``: 3.11 of the environment's own folders;
@@ -66,7 +66,7 @@ def normal(folder: str, name: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Distribution:
+class InstalledDistribution:
     """An installed distribution, by its dist-info or egg-info: ``path``.
 
     ``recorded``: the rows of its RECORD, file -> (hash, size); None: it has none. ``problem``: why
@@ -114,7 +114,7 @@ class Distribution:
 
 
 @dataclass(frozen=True, eq=False)
-class CondaPackage:
+class InstalledCondaPackage:
     """A package that conda installed, by its record in conda-meta: ``path``.
 
     ``depends``: MatchSpecs. ``files``: those that are to stay as they are. ``channel``: where it
@@ -138,7 +138,7 @@ class CondaPackage:
         return f"{self.name} {self.version}"
 
 
-Installed = Distribution | CondaPackage
+Installed = InstalledDistribution | InstalledCondaPackage
 """What recorded its files."""
 
 
@@ -148,7 +148,7 @@ class PackageFolder:
 
     path: Path
     kind: FolderKind
-    distributions: tuple[Distribution, ...]
+    distributions: tuple[InstalledDistribution, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +177,7 @@ class NativeLibrary:
         return f"{folder}/{file.partition('.')[0]}"
 
 
-class Target(NamedTuple):
+class TargetSite(NamedTuple):
     """A site at which the environment is to run."""
 
     name: str
@@ -219,18 +219,18 @@ class Environment:
 
     prefix: Path
     kind: EnvironmentKind
-    interpreter: Interpreter
+    interpreter: EnvironmentPython
     folders: tuple[PackageFolder, ...]
     libraries: tuple[NativeLibrary, ...]
     damaged: Mapping[str, str]
     environ: Mapping[str, str]
     native: bool
     system_packages: bool
-    conda: tuple[CondaPackage, ...] = ()
+    conda: tuple[InstalledCondaPackage, ...] = ()
     conda_damaged: Mapping[str, str] = field(default_factory=dict)
     outer: tuple[NativeLibrary, ...] = ()
     modules: tuple[LoadedModule, ...] = ()
-    target: Target | None = None
+    target: TargetSite | None = None
     root: str = ""
     glibc: str | None = None
     away: str | None = None
@@ -238,7 +238,7 @@ class Environment:
     mounts: tuple[Mount, ...] = ()
 
     @cached_property
-    def distributions(self) -> tuple[Distribution, ...]:
+    def distributions(self) -> tuple[InstalledDistribution, ...]:
         """Those in the environment itself."""
         return tuple(
             each for folder in self.folders if folder.kind in OWN for each in folder.distributions
@@ -258,9 +258,9 @@ class Environment:
         return {path: _state(self.real(path) if self.root else path) for path in paths}
 
     @cached_property
-    def found(self) -> Mapping[str, tuple[PackageFolder, Distribution]]:
+    def found(self) -> Mapping[str, tuple[PackageFolder, InstalledDistribution]]:
         """What Python finds first of each name, wherever it lies."""
-        first: dict[str, tuple[PackageFolder, Distribution]] = {}
+        first: dict[str, tuple[PackageFolder, InstalledDistribution]] = {}
         for folder in self.folders:
             for each in folder.distributions:
                 first.setdefault(each.key, (folder, each))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ..host.mpi import TITLES
+from ..machine.mpi import TITLES
 from ..target_tools.distributions import parse_fields
 from ..target_tools.elf import ElfError, read_library
 from ..target_tools.files import open_regular

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ..target_tools.files import open_regular, parse_json
 from ..target_tools.names import without_credentials
-from .facts import Distribution
+from .facts import InstalledDistribution
 
 _LARGEST = 64 * 1024
 
 
-def direct_origin(each: Distribution) -> str | None:
+def direct_origin(each: InstalledDistribution) -> str | None:
     """Return where a distribution came from if not from an index, in words; None: from one.
 
     By its direct_url.json (PEP 610); an egg-info without files is what ``setup.py develop`` made.
@@ -20,9 +20,9 @@ def direct_origin(each: Distribution) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        return f"a place that its direct_url.json does not tell: {error}"
+        return f"an unknown place (cannot read its direct_url.json: {error})"
     if type(said) is not dict or not isinstance(said.get("url"), str):
-        return "a place that its direct_url.json does not tell"
+        return "an unknown place (its direct_url.json does not state it)"
     url = without_credentials(said["url"])
     folder, tree = said.get("dir_info"), said.get("vcs_info")
     if isinstance(folder, dict) and folder.get("editable") is True:

@@ -6,24 +6,24 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..host import names_in
+from ..machine.host import names_in
 from ..target_tools.distributions import ENDINGS, parse_fields, read_metadata, read_record
 from ..target_tools.files import open_regular
-from .facts import Distribution
+from .facts import InstalledDistribution
 
 # So deep below a folder of packages nobody puts libraries; a loop of mounts would be.
 _DEEPEST = 40
 _LARGEST_WHEEL_FILE = 64 * 1024
 
 
-def distributions_in(folder: Path) -> Iterator[Distribution]:
+def distributions_in(folder: Path) -> Iterator[InstalledDistribution]:
     """Yield the distributions of a folder, sorted; those that cannot be read with a problem."""
     for name in names_in(folder):
         if name.endswith(ENDINGS):
             yield _distribution(folder / name)
 
 
-def _distribution(path: Path) -> Distribution:
+def _distribution(path: Path) -> InstalledDistribution:
     fields = read_metadata(path)
     stem, _, _ = path.name.rpartition(".")
     name, _, version = stem.partition("-")
@@ -31,10 +31,10 @@ def _distribution(path: Path) -> Distribution:
     if fields is None or "name" not in fields or "version" not in fields:
         why = "it has no METADATA" if fields is None else "its METADATA has no Name or Version"
         known = version.partition("-")[0] or "?"
-        return Distribution(
+        return InstalledDistribution(
             name, known, path, tags=_tags(path), recorded=recorded, problem=problem or why
         )
-    return Distribution(
+    return InstalledDistribution(
         name=fields["name"][0],
         version=fields["version"][0],
         path=path,
@@ -53,7 +53,7 @@ def _recorded(path: Path) -> tuple[dict[str, tuple[str, str]] | None, str | None
     except (FileNotFoundError, NotADirectoryError):  # an egg-info may be a file
         return None, None
     except (OSError, ValueError) as error:
-        return None, f"its RECORD cannot be read: {error}"
+        return None, f"cannot read its RECORD: {error}"
 
 
 def _tags(path: Path) -> tuple[str, ...]:

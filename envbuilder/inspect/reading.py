@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import UsageError
-from ..host import glibc_version, is_file, is_folder, names_in
+from ..machine.host import glibc_version, is_file, is_folder, names_in
 from ..model.validation import EnvironmentKind
 from ..target_tools.elf import ElfError, Library, read_library
 from ..target_tools.files import open_regular, real_in
@@ -18,8 +18,8 @@ from .conda import conda_packages
 from .facts import (
     OWN,
     Environment,
+    EnvironmentPython,
     FolderKind,
-    Interpreter,
     LoadedModule,
     PackageFolder,
     arch_of,
@@ -95,7 +95,7 @@ class _PythonOf(NamedTuple):
 
     config: Mapping[str, str] | None
     folders: Sequence[Path]
-    interpreter: Interpreter
+    interpreter: EnvironmentPython
     away: str | None
 
 
@@ -113,8 +113,9 @@ def _python_of(prefix: Path, root: str, arch: str | None, *, loaded: bool) -> _P
         folders = list(_base_folders(prefix / "bin", interpreter))
     if config is None and not (_python(prefix) and (folders or loaded)):
         raise UsageError(
-            f"this is no environment of Python: {prefix}",
-            "name the folder that has bin/python and lib/pythonX.Y/site-packages in it",
+            "environment.not-python",
+            f"not a Python environment: {prefix}",
+            "name the folder that contains bin/python and lib/pythonX.Y/site-packages",
         )
     return _PythonOf(config, folders, interpreter, away)
 
@@ -206,7 +207,7 @@ def _series(text: str) -> str | None:
 
 def _interpreter(
     prefix: Path, config: Mapping[str, str], series: str | None, root: str
-) -> Interpreter:
+) -> EnvironmentPython:
     path = _python(prefix) or prefix / "bin" / "python"
     try:
         real = Path(real_in(root, str(path)[len(root) :]))
@@ -220,7 +221,7 @@ def _interpreter(
     said = config.get("version") or config.get("version_info") or ""
     version = re.match(r"\d+\.\d+(\.\d+)?", said)
     real_series = next((s for name in (real.name, *needed) if (s := _series(name))), None)
-    return Interpreter(
+    return EnvironmentPython(
         path=path,
         real=real if is_file(real) else None,
         version=version.group() if version else None,
@@ -233,7 +234,7 @@ def _interpreter(
 def _search_path(
     config: Mapping[str, str] | None,
     own: Sequence[Path],
-    interpreter: Interpreter,
+    interpreter: EnvironmentPython,
     environ: Mapping[str, str],
     root: str,
 ) -> Iterator[tuple[Path, FolderKind]]:
@@ -256,7 +257,7 @@ def _search_path(
         yield from ((each, "base") for each in _base_folders(home, interpreter))
 
 
-def _user_site(interpreter: Interpreter, environ: Mapping[str, str]) -> Path | None:
+def _user_site(interpreter: EnvironmentPython, environ: Mapping[str, str]) -> Path | None:
     """Return the user's own folder of packages, where Python would look into it."""
     home, series = environ.get("HOME", ""), interpreter.series
     if environ.get("PYTHONNOUSERSITE") or series is None:
@@ -265,7 +266,7 @@ def _user_site(interpreter: Interpreter, environ: Mapping[str, str]) -> Path | N
     return Path(base, "lib", f"python{series}", "site-packages") if base.startswith("/") else None
 
 
-def _base_folders(home: Path, interpreter: Interpreter) -> Iterator[Path]:
+def _base_folders(home: Path, interpreter: EnvironmentPython) -> Iterator[Path]:
     """Yield the folders of packages of a Python, by the folder of its program."""
     if interpreter.series is None:
         return

@@ -6,19 +6,19 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..host.mpi import COMPONENTS
-from ..model.base import Line, VariableName, fits
-from ..model.channels import CHANNEL_ORIGINS
-from ..model.condition import Value
-from ..model.knowledge import Component
-from ..model.site import Origin
+from ..base import Line, VariableName, fits
+from ..knowledge.channels import CHANNEL_ORIGINS
+from ..knowledge.conditions import Value
+from ..knowledge.rows import Component
+from ..knowledge.terms import Origin
+from ..machine.mpi import COMPONENTS
 from ..model.validation import Observation
 from ..target_tools.distributions import INSIDE
 from ..target_tools.files import open_regular, parse_json
 from ..target_tools.names import normalize
-from .checks.mpi import loaded_mpis
-from .checks.protocol import seen
-from .facts import OWN, Distribution, Environment, PackageFolder, arch_of
+from .facts import OWN, Environment, InstalledDistribution, PackageFolder, arch_of
+from .loaded import loaded_mpis
+from .observation import seen
 
 # What is none is compared with nothing: who knows what it is.
 _VERSION = re.compile(r"[0-9][A-Za-z0-9.+_-]{0,63}")
@@ -29,7 +29,7 @@ _LARGEST_BUILD = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Stack:
+class InstalledStack:
     """What is there. ``places``: where each component was read; ``facts``: what conditions ask.
 
     ``flags``: with which a runtime was built; None: nothing says so.
@@ -46,7 +46,7 @@ def stack_of(
     environment: Environment,
     components: Mapping[str, Component],
     modules: Mapping[str, Mapping[str, str]] | None = None,
-) -> Stack:
+) -> InstalledStack:
     """Return the components that an environment has, and what it says of the machine.
 
     *modules*: of loaded ones, by their names, the components that they are.
@@ -71,7 +71,9 @@ def stack_of(
             if name not in versions:
                 versions[name], origins[name] = version, "module"
                 places[name] = seen(module, "LOADEDMODULES", version)
-    return Stack(versions, origins, places, _facts(environment), _flags(environment, components))
+    return InstalledStack(
+        versions, origins, places, _facts(environment), _flags(environment, components)
+    )
 
 
 def _packages(
@@ -95,7 +97,9 @@ def _packages(
             yield name, package.version, _CHANNEL, place
 
 
-def _origin(folder: PackageFolder, each: Distribution, component: Component) -> Origin | None:
+def _origin(
+    folder: PackageFolder, each: InstalledDistribution, component: Component
+) -> Origin | None:
     """Return where a distribution came from; None: it is not known.
 
     The index takes no wheel for plain linux_x86_64: such a one was built here.

@@ -31,8 +31,9 @@ def check_is_for(lock: Lock, file: Path, recipe: str, site: str, arch: str) -> N
     ):
         if requested != locked:
             raise UsageError(
+                "lock.other-request",
                 f"the lock is for {what} {locked}, not for {requested}",
-                "use it for what it was made for, or make another: envbuild lock RECIPE -o FILE",
+                "use it as it was made, or make another one: envbuild lock RECIPE -o FILE",
                 place=Place(str(file)),
             )
 
@@ -41,8 +42,9 @@ def check_runtime(lock: Lock, file: Path, runtime: RuntimePlan, source: Path) ->
     """Raise UsageError unless the lock's runtime is of the sources in *source*."""
     if runtime.source_sha256 != lock.plan.runtime.source_sha256:
         raise UsageError(
+            "lock.other-sources",
             f"the lock is for {runtime.package} {lock.plan.runtime.version} from other sources "
             f"than those in {source}",
-            "build it with the envbuild that made it, or make it anew: envbuild lock",
+            "build it with the envbuild that made it, or lock again: envbuild lock",
             place=Place(str(file)),
         )

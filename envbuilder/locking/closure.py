@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import BuildError
 from ..target_tools.names import normalize
-from .target import Target
+from .target import TargetPlatform
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -50,7 +50,7 @@ def closure_of(
             continue
         version = entry["metadata"]["version"]
         if not wanted.url and not wanted.specifier.contains(version, prereleases=True):
-            wrong.append(f"{wanted} is wanted, {name} {version} was chosen")
+            wrong.append(f"{wanted} is required, but {name} {version} was chosen")
         for extra in {"", *wanted.extras} - seen.setdefault(name, set()):
             seen[name].add(extra)
             found = [*_needs(entry, {**markers, "extra": extra})]
@@ -59,7 +59,9 @@ def closure_of(
     return Closure({name: tuple(sorted(each)) for name, each in needs.items()}, tuple(wrong))
 
 
-def check_closure(installs: Sequence[Mapping[str, Any]], closure: Closure, target: Target) -> None:
+def check_closure(
+    installs: Sequence[Mapping[str, Any]], closure: Closure, target: TargetPlatform
+) -> None:
     """Raise BuildError unless a report's entries are all that is needed on *target*.
 
     Every requirement whose marker holds there must be met by an entry, every entry must take that
@@ -67,13 +69,14 @@ def check_closure(installs: Sequence[Mapping[str, Any]], closure: Closure, targe
     """
     entries = _by_name(installs)
     wrong = [*_unfit(entries, target), *closure.wrong]
-    wrong += [f"{name} is needed by nothing" for name in entries.keys() - closure.needs.keys()]
+    wrong += [f"no package needs {name}" for name in entries.keys() - closure.needs.keys()]
     if wrong:
         raise BuildError(
-            "pip chose files that are not right for Python "
+            "pip.wrong-files",
+            "pip chose wrong files for Python "
             f"{target.python} on {target.arch}: {'; '.join(sorted(wrong))}",
-            "make the lock on a machine of that architecture that has this Python, or with "
-            "another pip: python -m pip install --upgrade pip",
+            "make the lock on a machine of that architecture with this Python, or upgrade "
+            "pip: python -m pip install --upgrade pip",
         )
 
 
@@ -81,14 +84,14 @@ def _by_name(installs: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, An
     return {normalize(each["metadata"]["name"]): each for each in installs}
 
 
-def _unfit(entries: Mapping[str, Mapping[str, Any]], target: Target) -> Iterator[str]:
+def _unfit(entries: Mapping[str, Mapping[str, Any]], target: TargetPlatform) -> Iterator[str]:
     from packaging.specifiers import SpecifierSet
 
     python = target.markers()["python_full_version"]
     for name, entry in entries.items():
         requirement = entry["metadata"].get("requires_python")
         if requirement and not SpecifierSet(requirement).contains(python, prereleases=True):
-            yield f"{name} {entry['metadata']['version']} wants Python {requirement}"
+            yield f"{name} {entry['metadata']['version']} requires Python {requirement}"
 
 
 def _needs(entry: Mapping[str, Any], environment: dict[str, str]) -> Iterator[Requirement]:

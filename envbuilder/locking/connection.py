@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.request import OpenerDirector, Request
 
-from ..secret_queries import without_secret_queries, without_secret_query
+from ..redaction.secret_queries import without_secret_queries, without_secret_query
 from ..target_tools.files import CHUNK, sha256_of
 from ..target_tools.http_client import make_opener, reason, with_retries
 from ..target_tools.names import normalize
@@ -125,8 +125,7 @@ class Connection:
             with self._opener.open(request, timeout=self._settings.timeout) as answer:
                 return read(answer)
 
-        done: T = with_retries(ask, request.full_url, retries)
-        return done
+        return with_retries(ask, request.full_url, retries)
 
     @cached_property
     def _opener(self) -> OpenerDirector:
@@ -171,7 +170,7 @@ def _body(answer: HTTPResponse) -> bytes:
     for piece in iter(lambda: answer.read1(CHUNK), b""):
         pieces.append(piece)
         if now() > end:
-            raise ValueError(f"its page did not arrive within {PAGE_SECONDS:g} s")
+            raise ValueError(f"the page did not arrive within {PAGE_SECONDS:g} s")
     if answer.length:  # bytes that were announced and did not come; only read() notices
         raise IncompleteRead(b"".join(pieces), answer.length)
     return b"".join(pieces)
@@ -186,7 +185,7 @@ def _page(url: str, headers: HTTPMessage, body: bytes, name: str) -> ProjectPage
         return ProjectPage.from_json_data(json.loads(body), url)
     if kind in _HTML:
         return ProjectPage.from_html(name, body, url, headers.get_content_charset())
-    raise ValueError(f"its content type is {kind}")
+    raise ValueError(f"the content type is {kind}")
 
 
 def _bundled_certificates() -> str | None:

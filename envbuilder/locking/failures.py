@@ -31,10 +31,10 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]*@")
 _FULL = "No space left on device"
 _FULL_HINT = "the file system is full: free some space, or use another --root"
 _NOT_REACHED = (
-    "the package index cannot be reached, so the files to install cannot be locked",
+    "cannot lock the files to install: the package index is not reachable",
     (
-        "on a node without network create it where there is one, or set pip-indexes in the site "
-        "file to a mirror"
+        "create the environment on a node with network, or set pip-indexes in the site file to "
+        "a mirror"
     ),
 )
 
@@ -55,6 +55,7 @@ def modules_failure(plan: Plan, entered: Finished) -> BuildError:
     lines = [f"  | {line}" for line in printed if line not in hints][-_LAST_LINES:]
     how = "do not load as planned" if entered.code is not None else "did not load in time"
     return BuildError(
+        "modules.load-failed",
         "\n".join([f"the modules of site {plan.site} {how}", *lines]),
         *(hint.removeprefix("hint: ") for hint in hints),
         f"the plan loads: {', '.join(plan.modules.loads)}",
@@ -67,11 +68,15 @@ def venv_failure(plan: Plan, made: Finished) -> BuildError:
         (_FULL_HINT,)
         if _FULL in made.stderr + made.stdout
         else (
-            "on Debian its venv module is the package python3-venv",
-            "envbuild doctor lists the interpreters and what each lacks",
+            "on Debian, install the package python3-venv",
+            "envbuild doctor lists the interpreters and their missing modules",
         )
     )
-    return BuildError(f"{plan.python} cannot make a virtualenv: {_last_line(made)}", *hints)
+    return BuildError(
+        "python.no-virtualenv",
+        f"{plan.python} cannot make a virtualenv: {_last_line(made)}",
+        *hints,
+    )
 
 
 def pip_failure(plan: Plan, pins: Sequence[Pin], answer: Finished) -> Exception:
@@ -79,30 +84,33 @@ def pip_failure(plan: Plan, pins: Sequence[Pin], answer: Finished) -> Exception:
     text = answer.stderr + answer.stdout
     if answer.code is None:
         return BuildError(
-            "resolving packages against the index took too long: pip did not answer in time",
-            "is the package index reachable, and does it answer?",
-            "it may be trying one release after another: more lines in the stack narrow that",
+            "index.timeout",
+            "resolving packages against the index took too long: pip did not end in time",
+            "check that the package index is reachable",
+            "pip may be trying many releases: add constraints to the stack",
         )
     if _FULL in text:
-        return BuildError(f"pip cannot work: {_last_line(answer)}", _FULL_HINT)
+        return BuildError("file.disk-full", f"pip failed: {_last_line(answer)}", _FULL_HINT)
     if _CRASHED in text:
         return _unreadable(text)
     unreachable = _UNREACHABLE.search(text)
     if unreachable:
         message = next(line for line in text.splitlines() if unreachable[0] in line)
-        return BuildError(*_NOT_REACHED, f"pip said: {message.strip()[:300]}")
+        return BuildError("index.unreachable", *_NOT_REACHED, f"pip said: {message.strip()[:300]}")
     refused = _REFUSED.search(text)
     by_name = {normalize(pin.locator): pin for pin in pins}
     if refused and normalize(refused[1]) in by_name:
         pin = by_name[normalize(refused[1])]
         if LACKING in text:
             return BuildError(
+                "index.no-file",
                 f"the package index offers no file of {pin.locator} for this Python and platform",
-                "is it a complete mirror? pip-indexes in the recipe or site file names another",
+                "if the mirror is incomplete, set pip-indexes (recipe or site file) to another",
                 f"pip said: {_last_line(answer)}",
             )
         return Refusal(pin.component, pin.version, _last_line(answer))
     return BuildError(
+        "pip.no-solution",
         f"pip finds no set of packages for recipe {plan.recipe}: {_last_line(answer)}",
         *(line[:300] for line in text.splitlines() if _tells(line)),
         *(line.strip()[:300] for found in _CAUSES.findall(text) for line in found.splitlines()),
@@ -115,10 +123,11 @@ def _unreadable(text: str) -> BuildError:
     looking = [line for line in text.splitlines() if line.startswith("Looking in ")]
     lines = [line for line in text[text.index(_CRASHED) :].splitlines() if line.strip()]
     return BuildError(
-        "pip cannot read what a package index sent",
+        "index.unreadable-answer",
+        "pip cannot read the answer of a package index",
         *(_CREDENTIALS.sub("", line)[:300] for line in looking),
         f"pip said: {lines[-1].strip()[:300]}",
-        "a proxy or login page may have answered in its place: open the index with curl",
+        "a proxy or login page may have answered instead: check the index with curl",
     )
 
 
@@ -132,22 +141,23 @@ def _sources_only(text: str) -> Iterator[str]:
     lacking = _LACKING.search(text)
     if lacking:
         yield (
-            f"{lacking[1]} may have sources alone there: envbuild builds it if the recipe's stack "
-            "names it and knowledge says from-source of it"
+            f"{lacking[1]} may exist only as sources: envbuild builds it if the recipe's stack "
+            "includes it and knowledge states from-source for it"
         )
 
 
 def index_unreachable(place: str, reason: str) -> BuildError:
     """Return what to say when a place that may have a file does not answer."""
-    return BuildError(*_NOT_REACHED, f"{place}: {reason[:300]}")
+    return BuildError("index.unreachable", *_NOT_REACHED, f"{place}: {reason[:300]}")
 
 
 def pip_is_missing(python: str, finished: Finished) -> MissingToolError:
     """Return what to say when the tool's own Python has no pip that can report."""
     version = finished.stdout.strip() if finished.ok else "none"
     return MissingToolError(
-        "to choose files for another Python or machine, the Python that envbuild runs on needs "
-        f"pip >= 22.2; it has {version}",
+        "pip.too-old",
+        "locking for another Python or machine requires pip >= 22.2 in the Python of envbuild; "
+        f"it has {version}",
         f"{python} -m pip install 'pip>=22.2' (or {python} -m ensurepip --upgrade first)",
     )
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ..model.base import canonical_json, sha256_text
-from ..model.channels import NOARCH, SUBDIRS, VirtualPackage
+from ..base import canonical_json, sha256_text
+from ..knowledge.channels import NOARCH, SUBDIRS, VirtualPackage
 from ..model.plan import Plan
 from .index import local_path
 from .settings import read_settings
@@ -70,7 +70,7 @@ def _place_states(plan: Plan, config: str) -> Sequence[tuple[str, int, int]]:
         for each in _states_in(place):
             states.append(each)
             if len(states) > _MOST_FILES:
-                raise ValueError(f"{place} is too large to be looked at")
+                raise ValueError(f"{place} is too large to read")
     return sorted(states)
 
 
@@ -84,7 +84,7 @@ def _constraints(config: str) -> Iterator[Path]:
         for name in str(ast.literal_eval(value)).split() if key.endswith(".constraint") else ():
             path = local_path(name)
             if path is None or _NAMES_MORE.search(path.read_text(encoding="utf-8")):
-                raise ValueError(f"what {name} names is not known")
+                raise ValueError(f"the files that {name} refers to are unknown")
             yield path
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ..errors import MissingToolError
-from ..model.artifact import GitRevision, GitTree, Submodule, tree_file
+from ..knowledge.artifacts import GitRevision, GitTree, Submodule, tree_file
 from ..target_tools.git_tree import Revision, TreeFacts, fetch_tree
 
 
@@ -27,8 +27,9 @@ def lock_tree(
     """
     if shutil.which("git", path=environ.get("PATH")) is None:
         raise MissingToolError(
-            f"git is not there, which fetches the sources of {name} {version}",
-            "a package of the system has it, or a module",
+            "git.missing",
+            f"cannot fetch the sources of {name} {version}: git is not on PATH",
+            "install git or load its module",
         )
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / tree_file(name, version)

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 from urllib.request import url2pathname
 
 from ..errors import BuildError
-from ..secret_queries import without_secret_query
+from ..redaction.secret_queries import without_secret_query
 from ..target_tools.files import file_name, sha256_of
 from .connection import Connection, Unreachable
 from .failures import Refusal, index_unreachable
@@ -156,23 +156,6 @@ class Index:
         """All places that are asked, without credentials."""
         return tuple(without_credentials(each) for each in self._places)
 
-    def wheels(self, name: str) -> Iterator[tuple[str, str | None]]:
-        """Yield URL and sha256 of each wheel that the places have of a distribution, in order.
-
-        Folders of wheels come first, as pip's find-links do; they give no sha256. Raises BuildError
-        for a place that cannot be asked.
-        """
-        try:
-            for place in self._settings.find_links:
-                yield from _wheels(self._offers(place, name))
-            for place in self._settings.indexes:
-                found = [*_wheels(_offers_on(self._page(place, name)))]
-                yield from found
-                if found and self._settings.ordered:
-                    return
-        except Unreachable as problem:
-            raise index_unreachable(problem.place, problem.reason) from problem
-
     def links(
         self, name: str, first: str, silent: list[Unreachable]
     ) -> Iterator[tuple[str, str | None]]:
@@ -205,11 +188,18 @@ class Index:
                 shutil.copyfile(local, path)
                 found = sha256_of(path)
         except Unreachable as problem:
-            raise BuildError(f"{problem.place} cannot be fetched: {problem.reason}") from problem
+            raise BuildError(
+                "index.fetch-failed", f"cannot fetch {problem.place}: {problem.reason}"
+            ) from problem
         except OSError as error:
-            raise BuildError(f"{local or path} cannot be read: {error.strerror}") from error
+            raise BuildError(
+                "index.file-unreadable", f"cannot read {local or path}: {error.strerror}"
+            ) from error
         if sha256 is not None and found != sha256:
-            raise BuildError(f"{without_credentials(url)} has the sha256 {found}, not {sha256}")
+            raise BuildError(
+                "index.checksum-mismatch",
+                f"{without_credentials(url)} has the sha256 {found}, not {sha256}",
+            )
         return path
 
     def _files(self, name: str) -> tuple[IndexFiles, ...]:
@@ -268,10 +258,11 @@ class Index:
             return Refusal(component, version, f"{where} {name} {version} ({_ENDING})")
         places = ", ".join(self.places)
         return BuildError(
-            f"there are no sources of {name} to build {component} from in "
-            f"{places or 'any place, as pip is configured without an index'}",
-            f"put {name}-{version}.tar.gz into a folder that find-links in the recipe or site "
-            "file names, or let pip-indexes name a complete mirror",
+            "index.no-sources",
+            f"cannot build {component}: no sources of {name} in "
+            f"{places or 'any place, because pip is configured without an index'}",
+            f"put {name}-{version}.tar.gz into a folder of find-links, or set pip-indexes to a "
+            "complete mirror (recipe or site file)",
         )
 
     def _hashed(self, file: SourceFile) -> SourceFile:
@@ -346,10 +337,6 @@ def _on_page(
 def _offers_on(page: ProjectPage | None) -> Iterator[tuple[str, str | None]]:
     for each in page.packages if page else ():
         yield each.url, each.digests.get("sha256")
-
-
-def _wheels(offers: Iterable[tuple[str, str | None]]) -> Iterator[tuple[str, str | None]]:
-    return (each for each in offers if file_name(each[0]).endswith(".whl"))
 
 
 def _html_page(file: Path, name: str) -> ProjectPage | None:

@@ -103,10 +103,11 @@ def _origin(
         raise _refusal(plan, name, version, indexes[0].place, offered.place)
     url = without_credentials(entry["download_info"]["url"])
     raise BuildError(
-        f"pip takes {name} {version} from {url}, and no place that may offer it has this file "
-        f"for envbuild: {', '.join(pages.places) or 'pip is configured with none'}",
-        "an index that answers pip and nobody else hides what it offers: leave it out of "
-        "pip-indexes in the recipe or site file, or of pip's configuration",
+        "index.file-not-offered",
+        f"pip takes {name} {version} from {url}, but envbuild cannot find this file in the "
+        f"configured places: {', '.join(pages.places) or 'none'}",
+        "if the index answers only pip, remove it from pip-indexes in the recipe or site file, "
+        "or from the configuration of pip",
         *_places_of(name, indexes),
     )
 
@@ -181,7 +182,7 @@ def _is_secret(entry: Mapping[str, Any]) -> bool:
 def unhashed_note(place: str, names: Sequence[str]) -> str:
     """Return what to say of an index that gives no sha256 of some distributions."""
     listing = ", ".join(sorted(names))
-    return f"{place} gives no sha256 of {listing}: the lock holds that of the file it sent now"
+    return f"{place} has no sha256 of {listing}: the lock contains that of the file it sent now"
 
 
 def _downloaded(entry: Mapping[str, Any], downloads: Path | None) -> bool:
@@ -191,14 +192,14 @@ def _downloaded(entry: Mapping[str, Any], downloads: Path | None) -> bool:
 
 def _refusal(plan: Plan, name: str, version: str, first: str, later: str) -> Exception:
     reason = (
-        f"pip takes {name} {version} from {later}, but {first}, which comes before it, has {name} "
-        "too"
+        f"pip takes {name} {version} from {later}, but the earlier index {first} has {name} too"
     )
     pin = next((pin for pin in pip_pins(plan) if normalize(pin.locator) == name), None)
     if pin is not None:
         return Refusal(pin.component, pin.version, reason)
     return BuildError(
-        f"{reason}: the first index that has a name is the one for it",
-        f"'packages:' in the recipe can name a release of {name} that the first one has",
-        "pip-indexes in the recipe or site file can name the indexes in another order, or one less",
+        "index.not-first",
+        f"{reason}: envbuild uses the first index that has a package",
+        f"state a release of {name} that the first index has: 'packages:' in the recipe",
+        "or change the order of pip-indexes in the recipe or site file, or remove one",
     )

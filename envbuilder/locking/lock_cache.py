@@ -10,12 +10,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from .. import __version__, files
-from ..host import Host, cache_folder
-from ..model.base import sha256_text
-from ..model.lock_check import contradictions
+from ..base import sha256_text
+from ..machine.host import LocalMachine, cache_folder
 from ..model.plan import Lock
+from ..model.runtime import Runtimes
 from ..target_tools.files import make_folder, read_regular
 from ..target_tools.trust import distrust
+from .lock_check import contradictions
 
 # An index has something new at any time. A day later is late to hear of it, and who builds the
 # same in two places does so within minutes.
@@ -44,7 +45,7 @@ def cache_file(request: str | None, environ: Mapping[str, str], cwd: Path) -> Pa
     In ENVBUILD_LOCK_CACHE, or the folder for caches that XDG's specification says.
     """
     named = environ.get("ENVBUILD_LOCK_CACHE")
-    caches = cache_folder(Host(environ))
+    caches = cache_folder(LocalMachine(environ))
     folder = cwd / named if named else caches and caches / "locks"
     if folder is None or request is None:
         return None
@@ -52,7 +53,7 @@ def cache_file(request: str | None, environ: Mapping[str, str], cwd: Path) -> Pa
     return folder / f"lock-{sha256_text(f'{__version__} {request}')}.json"
 
 
-def find(file: Path, now: datetime) -> CachedLock | None:
+def find(file: Path, now: datetime, runtimes: Runtimes) -> CachedLock | None:
     """Return the lock that is kept there, unless it is too old, not whole or not to be trusted."""
     if distrust(file):
         return None  # who may choose a lock chooses what runs in the environment
@@ -61,7 +62,8 @@ def find(file: Path, now: datetime) -> CachedLock | None:
         lock = Lock.model_validate_json(read_regular(file))
     except (OSError, ValueError, OverflowError):
         return None  # there is none, or one of another schema: the next one takes its place
-    return CachedLock(lock, abs(age)) if _is_young(age) and not contradictions(lock) else None
+    whole = _is_young(age) and not contradictions(lock, runtimes=runtimes)
+    return CachedLock(lock, abs(age)) if whole else None
 
 
 def store(file: Path, lock: Lock, now: datetime) -> None:

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import BuildError
-from ..model.artifact import Artifact, CondaArchive, GitTree, IndexFile, Sdist, Wheel
-from ..model.knowledge import Component
-from ..model.lock_check import only_built_with
+from ..knowledge.artifacts import Artifact, CondaArchive, GitTree, IndexFile, Sdist, Wheel
+from ..knowledge.rows import Component
 from ..model.plan import Lock, Plan, SourceBuild
 from ..model.recipe import Recipe
 from ..target_tools.files import file_name, sha256_of
@@ -25,10 +24,11 @@ from ..target_tools.names import normalize
 from .git_trees import lock_tree
 from .index import Index, IndexFiles, SourceFile, local_path, without_credentials
 from .index_order import Origin, check_indexes, unhashed_note
+from .lock_check import only_built_with
 from .pip_report import InstalledDistributions, PipReport, ask_for_target, ask_own
 from .settings import PipSettings
 from .stub_wheels import well_named
-from .target import OLDEST_GLIBC, Target
+from .target import OLDEST_GLIBC, TargetPlatform
 from .virtualenv import (
     REPORTS,
     TAKES_TODAYS_WHEELS,
@@ -130,7 +130,7 @@ def make_lock(
         found = sources.sdist(build.component, name, build.version, exact=exact)
         if found.yanked is not None:
             environment.say(
-                f"{name} {build.version} is yanked ({found.yanked}); taken, as it is asked for"
+                f"{name} {build.version} is yanked ({found.yanked}); using it as requested"
             )
         if found.unhashed is not None:
             environment.say(unhashed_note(found.unhashed, [name]))
@@ -187,7 +187,7 @@ def _pip_report(
             {**_of_modules(plan, known), **well_named(of_conda), **built}
         )
         with_pip = "pip" not in of_conda
-    target = Target(_python(plan, conda), plan.arch, environment.glibc)
+    target = TargetPlatform(_python(plan, conda), plan.arch, environment.glibc)
     return ask_for_target(
         plan,
         environment.outside,
@@ -203,7 +203,7 @@ def _python(plan: Plan, conda: Sequence[CondaArchive]) -> str:
     """Return the version of the Python that wheels are chosen for."""
     pin = plan.pin("python")
     if pin is None:
-        raise BuildError("the plan has no pin of python, so no wheel can be chosen for it")
+        raise BuildError("plan.no-python", "cannot choose wheels: the plan has no pin of python")
     return next((each.version for each in conda if each.name == "python"), pin.version)
 
 
@@ -309,6 +309,8 @@ def _sha256(url: str, info: Mapping[str, Any]) -> str:
     path = local_path(url)
     if path is None:
         raise BuildError(
-            f"the index gives no sha256 for {url}", "use an index that does, or a folder of wheels"
+            "index.no-sha256",
+            f"the index has no sha256 for {url}",
+            "use another index or a folder of wheels",
         )
     return sha256_of(path)

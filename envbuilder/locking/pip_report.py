@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from ..model.plan import Pin, Plan
 from ..process import Finished
-from ..secret_queries import without_secret_queries
+from ..redaction.secret_queries import without_secret_queries
 from .closure import Closure, check_closure, closure_of
 from .failures import LACKING, pip_failure, pip_is_missing
 from .settings import PipSettings, read_settings
 from .stub_wheels import is_present, write_present
-from .target import Target
+from .target import TargetPlatform
 from .virtualenv import REPORTS, Run, pip_version
 
 _REPORT = "report.json"
@@ -74,7 +74,7 @@ def ask_own(
 def ask_for_target(
     plan: Plan,
     run: Run,
-    target: Target,
+    target: TargetPlatform,
     scratch: Path,
     present: InstalledDistributions,
     with_pip: bool,

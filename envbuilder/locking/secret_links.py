@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import BuildError, MissingToolError
-from ..model.artifact import UNKNOWN_INDEX, IndexFile
+from ..knowledge.artifacts import UNKNOWN_INDEX, IndexFile
 from ..target_tools.fetch import is_whole
 from ..target_tools.files import file_name, make_folder, sha256_of
 from .connection import Unreachable
@@ -67,17 +67,23 @@ def _not_there(
     failures: Sequence[BuildError],
 ) -> MissingToolError | BuildError:
     if origin == UNKNOWN_INDEX:
-        origin = f"its index, which an earlier lock does not name (asked: {', '.join(places)})"
-    message = f"{file.filename} has to come from {origin}: its link there holds a secret"
+        origin = f"its index, which the earlier lock does not state (tried: {', '.join(places)})"
+    message = f"{file.filename} must come from {origin}, where its link contains a secret"
     reasons = dict.fromkeys((*map(str, silent), *map(str, failures)))
     hints = (
         *reasons,
-        f"put {file.filename} into a folder that PIP_FIND_LINKS names",
-        "or install a bundle that was made with this lock: it holds the file",
+        f"put {file.filename} into a folder of PIP_FIND_LINKS",
+        "or install a bundle of this lock, which contains the file",
     )
     if silent or any(isinstance(each.__cause__, Unreachable) for each in failures):
-        return MissingToolError(f"{message}, and it cannot be had there now", *hints)
-    return BuildError(f"{message}, and none there has the sha256 {file.sha256}", *hints)
+        return MissingToolError(
+            "index.link-expired", f"{message}, but it is not available there now", *hints
+        )
+    return BuildError(
+        "index.checksum-mismatch",
+        f"{message}, but no file there has the sha256 {file.sha256}",
+        *hints,
+    )
 
 
 def _keep(path: Path, kept: Path) -> None:

@@ -17,7 +17,7 @@ OLDEST_GLIBC = "2.17"
 
 
 @dataclass(frozen=True)
-class Target:
+class TargetPlatform:
     """A CPython on Linux: its version, the machine's architecture, its glibc."""
 
     python: str

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ..knowledge.terms import Origin, Profile
 from .plan import Step
-from .recipe import Profile
-from .site import Origin
 
 
 class BackendTraits(NamedTuple):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from .base import Document, Line
+from ..base import Document, Line
 from .site import AbsolutePath, Site, Snapshot
 
 # What an image is built from: the folder that holds the definition file has it.

@@ -26,10 +26,10 @@ from collections.abc import Iterable, Mapping
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
 
-from .base import canonical_json, sha256_text
+from ..base import canonical_json, sha256_text
 
 if TYPE_CHECKING:
-    from .artifact import Artifact
+    from ..knowledge.artifacts import Artifact
     from .plan import Lock, Modules, Pin, Plan, RuntimePlan, SourceBuild
 
 SCHEMA = 1

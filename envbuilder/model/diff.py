@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import Field
 
-from .base import Document
+from ..base import Document
 from .decisions import decisions, plan_decisions
 from .plan import Lock, Plan
 
@@ -45,7 +45,6 @@ _SECTIONS: Mapping[str, str] = {
     "find-links": "package indexes",
     "channels": "package indexes",
     "artifacts": "files",
-    "around": "components of modules and the system",
 }
 
 INPUTS = "inputs"
@@ -70,8 +69,7 @@ class Diff(Document):
     """All that differs.
 
     ``same``: both decide the same; what else differs (inputs that changed without effect, reasons,
-    titles) is shown as well. Files are compared between two locks, or of bills of materials: a plan
-    has none yet.
+    titles) is shown as well. Files are compared between two locks: a plan has none yet.
     """
 
     before: str = Field(description="What was compared, in words.")
@@ -88,19 +86,15 @@ def diff(before: Lock | Plan, after: Lock | Plan, names: tuple[str, str]) -> Dif
         decisions(each) if both and isinstance(each, Lock) else plan_decisions(_plan_of(each))
         for each in (before, after)
     ]
-    return _told(one, other, names, same=decided[0] == decided[1])
-
-
-def diff_leaves(before: Leaves, after: Leaves, names: tuple[str, str]) -> Diff:
-    """Return what differs between what two documents name; *names* say what the two are."""
-    return _told(before, after, names, same=before == after)
-
-
-def _told(one: Leaves, other: Leaves, names: tuple[str, str], *, same: bool) -> Diff:
     differences = [_difference(path, one, other) for path in _changed(one, other)]
     sections = list(dict.fromkeys(each.section for each in differences))
     differences.sort(key=lambda each: (sections.index(each.section), each.name))
-    return Diff(before=names[0], after=names[1], same=same, differences=tuple(differences))
+    return Diff(
+        before=names[0],
+        after=names[1],
+        same=decided[0] == decided[1],
+        differences=tuple(differences),
+    )
 
 
 def _plan_of(value: Lock | Plan) -> Plan:
@@ -140,7 +134,7 @@ def _entries(entries: Sequence[dict[str, Any]], path: Path) -> Iterator[tuple[Pa
     keys, template = _LISTS[path[-1]]
     # Once where kind and name are the same word: "knowledge".
     words = [dict.fromkeys(str(each[key]) for key in keys.split()) for each in entries]
-    names = distinct([" ".join(each) for each in words])
+    names = _distinct([" ".join(each) for each in words])
     yield (*path, _ORDER), ", ".join(names)
     for name, each in zip(names, entries, strict=True):
         values = {key: "" if text is None else text for key, text in each.items()}
@@ -153,13 +147,13 @@ def _entries(entries: Sequence[dict[str, Any]], path: Path) -> Iterator[tuple[Pa
 
 def _items(items: Sequence[Any], path: Path) -> Iterator[tuple[Path, str]]:
     texts = [each if isinstance(each, str) else json.dumps(each, sort_keys=True) for each in items]
-    names = distinct(texts)
+    names = _distinct(texts)
     yield (*path, _ORDER), ", ".join(names)
     for name, text in zip(names, texts, strict=True):
         yield (*path, name), text
 
 
-def distinct(names: Sequence[str]) -> list[str]:
+def _distinct(names: Sequence[str]) -> list[str]:
     """Return the names, those that come again with a number behind them."""
     seen: dict[str, int] = {}
     distinct = []

@@ -9,10 +9,10 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from ..base import Document, Line, Name, Sha256, VariableName
+from ..knowledge.terms import AdvisoryId, Api, Arch, Transport
 from ..text import LONG, shown
-from .base import Document, Line, Name, Sha256, VariableName
-from .plan import Api, FindingStatus, Transport
-from .recipe import AdvisoryId, Arch
+from .plan import FindingStatus
 
 Tier = Literal["rendered", "built", "imported", "one rank", "several ranks", "several nodes"]
 TIERS: tuple[str, ...] = get_args(Tier)
@@ -21,7 +21,7 @@ TIERS: tuple[str, ...] = get_args(Tier)
 STACK_LINES = 12
 
 
-class Check(Document):
+class ResultCheck(Document):
     """One thing that every rank checked; ``detail`` says what went wrong where."""
 
     name: Line = Field(description="allreduce, allgather, broadcast, ...")
@@ -97,7 +97,7 @@ class SmokeResult(Document):
         "earlier releases.",
     )
     libraries: tuple[LoadedLibrary, ...] = ()
-    checks: tuple[Check, ...] = ()
+    checks: tuple[ResultCheck, ...] = ()
     left_out: tuple[SkippedCheck, ...] = ()
     timings: tuple[Timing, ...] = ()
     stacks: dict[str, str] = Field(default_factory=dict, description="Stack of each hung rank.")

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Document, Line, Name
+from ..base import Document, Line, Name
 from .validation import Validation
 
 

@@ -8,9 +8,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Document, Line, Name
+from ..base import Document, Line, Name
 from .launch import Mpi
-from .site import Launcher
+from .site import SiteLauncher
 
 Fit = Literal["fits", "broken", "unknown"]
 Subject = Literal["architecture", "mpi", "pmi", "cuda", "mpi library", "mpi symbols", "glibc"]
@@ -78,7 +78,7 @@ class HostOffer:
     name: str
     arches: tuple[str, ...]
     mpis: tuple[HostedMpi, ...]
-    launcher: Launcher | None = None
+    launcher: SiteLauncher | None = None
     speaks: Mapping[str, str] | None = None
     pmi: tuple[str, ...] | None = None
     driver_cuda: str | None = None

@@ -44,7 +44,8 @@ class Job:
         ):
             if name is not None and not _NAME.fullmatch(name):
                 raise UsageError(
-                    f"not a job's {what}: {name!r}",
+                    "job.invalid-name",
+                    f"{name!r} is not a valid {what} of a job",
                     "use letters, digits and . _ + - only",
                 )
         for what, number, least in (
@@ -55,7 +56,11 @@ class Job:
             ("cores a rank", 1 if self.cpus_per_rank is None else self.cpus_per_rank, 1),
         ):
             if number < least:
-                raise UsageError(f"a job cannot have {number} {what}", f"ask for {least} or more")
+                raise UsageError(
+                    "job.invalid-size",
+                    f"a job cannot have {number} {what}",
+                    f"use {least} or more",
+                )
 
 
 class JobScript(NamedTuple):

@@ -6,13 +6,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Document, Line, ModuleName, Name, Sha256
+from ..base import Document, Line, ModuleName, Name, Sha256
+from ..knowledge.matching import Verdict
+from ..knowledge.terms import AdvisoryId, Arch, Severity
 from .evidence import Evidence, Tier
 from .host_contract import ContractRow
-from .matching import Verdict
 from .places import AttestationForm, ImageFormat
 from .plan import Lock
-from .recipe import AdvisoryId, Arch, Severity
 
 
 class CreateResult(Document):

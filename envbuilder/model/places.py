@@ -11,15 +11,15 @@ from ..errors import UsageError
 ImageFormat = Literal["sif", "oci", "sandbox"]
 """A SIF file, OCI's layout in a folder, or a folder that Apptainer runs as it is."""
 
-AttestationForm = Literal["cyclonedx", "spdx", "provenance"]
-"""A bill of materials, in either format, or an in-toto statement of how it was made."""
+AttestationForm = Literal["cyclonedx", "provenance"]
+"""A bill of materials, or an in-toto statement of how it was made."""
 
 Dialect = Literal["lua", "tcl"]
 """The languages of modulefiles."""
 
 
 @dataclass(frozen=True)
-class Places:
+class BuildFolders:
     """The prefix, which is never moved, and the folder that it is built or tested from.
 
     Spaces, quotes and ``$`` are fine. Raises UsageError for a path that is not absolute, that
@@ -37,14 +37,16 @@ class Places:
 def check_path(path: str) -> None:
     """Raise UsageError for a path that scripts, modules and PATH cannot hold."""
     if not path.startswith("/"):
-        raise UsageError(f"not an absolute path: {path!r}")
+        raise UsageError("path.not-absolute", f"not an absolute path: {path!r}")
     if ":" in path:
         raise UsageError(
-            f"the path {path!r} holds a ':', which would split PATH there",
-            "give --root another folder",
+            "path.colon",
+            f"the path {path!r} contains ':', which separates the entries of PATH",
+            "use another folder for --root",
         )
     if not path.isprintable():
         raise UsageError(
-            f"the path {path!r} holds a character that cannot be printed",
-            "give --root another folder; if that name prints fine, set LC_ALL=C.UTF-8",
+            "path.unprintable",
+            f"the path {path!r} contains an unprintable character",
+            "use another folder for --root; if your terminal prints the name, set LC_ALL=C.UTF-8",
         )

@@ -1,25 +1,34 @@
 """Plan and lock: what was decided, frozen, and every file that it will fetch."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from .artifact import Artifact, CondaArchive, GitRevision, GitTree, IndexFile, Patch
-from .base import (
-    Document,
-    Line,
-    ModuleName,
-    Name,
-    PublicKey,
-    Sha256,
-    VariableName,
-    canonical_json,
+from ..base import Document, Line, ModuleName, Name, Sha256, VariableName, canonical_json
+from ..knowledge.artifacts import (
+    Artifact,
+    CondaArchive,
+    GitRevision,
+    GitTree,
+    IndexFile,
+    Patch,
+    no_content_trust,
 )
+from ..knowledge.entries import AliasName, BackendName, RuntimeName
+from ..knowledge.terms import (
+    AdvisoryId,
+    Api,
+    Arch,
+    Origin,
+    PlainVersion,
+    Profile,
+    Severity,
+    Transport,
+)
+from ..knowledge.urls import ChannelName, LockUrl
 from .decisions import lock_sha256
-from .entries import BackendName
-from .recipe import AdvisoryId, Alias, Arch, Beside, Profile, Severity, Smoke
-from .site import AbsolutePath, Launcher, ModuleSystem, Origin, PlainVersion
-from .urls import ChannelName, LockUrl
+from .recipe import Smoke
+from .site import AbsolutePath, ModuleSystem, SiteLauncher
 
 
 class Pin(Document):
@@ -91,7 +100,7 @@ class Modules(Document):
 FindingStatus = Literal["warning", "unknown", "info", "lifted", "waived"]
 
 
-class Finding(Document):
+class PlanFinding(Document):
     """A row of knowledge that says something about this plan, and what came of it.
 
     ``unknown``: it depends on a fact that is not stated (*facts*). ``lifted``: by *remedy*.
@@ -169,12 +178,6 @@ class SourceBuild(Document):
     )
 
 
-Api = Literal["numpy", "mpi4py", "torch.distributed", "horovod.torch", "horovod.tensorflow"]
-"""What a program talks through: the bundled runtime (numpy), or one that the environment has."""
-
-Transport = Literal["mpi", "nccl", "gloo"]
-
-
 class Proof(Document):
     """One smoke test that the environment must pass: who starts the ranks, what they talk through,
     and what must carry the data then.
@@ -182,7 +185,7 @@ class Proof(Document):
 
     api: Api
     transport: Transport
-    launcher: Launcher
+    launcher: SiteLauncher
 
 
 class RuntimePlan(Document):
@@ -192,10 +195,10 @@ class RuntimePlan(Document):
     version: PlainVersion
     source_sha256: Sha256
     bundled: bool = True
-    aliases: tuple[Alias, ...] = Field(
+    aliases: tuple[AliasName, ...] = Field(
         default=(), description="Names that it answers to as well, such as horovod."
     )
-    beside: Beside | None = Field(
+    beside: RuntimeName | None = Field(
         default=None,
         description="What the recipe's programs talk through instead, where they are started in "
         "a way of its own: by ddlrun, or with TF_CONFIG on every rank.",
@@ -234,9 +237,8 @@ class PlanChannel(Document):
     )
     accept: dict[VariableName, Line] = Field(default_factory=dict)
     licence: Line | None = None
-    keys: tuple[PublicKey, ...] = Field(
-        default=(),
-        description="Keys that site or recipe states: each package must be signed with one.",
+    keys: Annotated[tuple[Line, ...], AfterValidator(no_content_trust)] = Field(
+        default=(), description="Of earlier locks: keys of conda's content trust."
     )
 
 
@@ -272,12 +274,12 @@ class Plan(Document):
         description="What a module brings and is looked at as what is built; of its flags, only "
         "those that the recipe states are known.",
     )
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[PlanFinding, ...] = ()
     site_findings: tuple[SiteFinding, ...] = ()
     environment: tuple[Edit, ...] = ()
     runtime: RuntimePlan
     patches: tuple[Patch, ...] = ()
-    launcher: Launcher
+    launcher: SiteLauncher
     proofs: tuple[Proof, ...] = ()
     smoke: Smoke
     pip_indexes: tuple[LockUrl, ...] = ()
@@ -288,7 +290,7 @@ class Plan(Document):
     inputs: tuple[Input, ...] = ()
 
     @property
-    def waived(self) -> tuple[Finding, ...]:
+    def waived(self) -> tuple[PlanFinding, ...]:
         return tuple(each for each in self.findings if each.status == "waived")
 
     @property

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from ..knowledge.terms import Profile
 from .plan import Plan
-from .recipe import Profile
 
 PROFILES: tuple[Profile, ...] = ("scorep",)
 

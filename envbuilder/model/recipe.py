@@ -1,6 +1,5 @@
 """The recipe: what is wanted, as its author wrote it."""
 
-from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -14,12 +13,11 @@ from pydantic import (
     model_validator,
 )
 
-from .base import Document, Line, ModuleName, Name, PublicKey, VariableName, spelt
-from .entries import BackendName, entries_of
-from .ranges import VersionRange, check_range, refuse_arbitrary_equality
-from .urls import ChannelName, CleanUrl, refuse_secret_queries
-
-Arch = Literal["x86_64", "ppc64le", "aarch64"]
+from ..base import Document, Line, ModuleName, Name, VariableName, spelt
+from ..knowledge.entries import AliasName, BackendName, RuntimeName, entries_of
+from ..knowledge.ranges import VersionRange, check_range, refuse_arbitrary_equality
+from ..knowledge.terms import AdvisoryId, Arch, Use
+from ..knowledge.urls import ChannelName, CleanUrl, refuse_secret_queries
 
 
 def _pip_requirement(text: str) -> str:
@@ -108,35 +106,6 @@ def names_module(constraint: str) -> bool:
 Constraint = Annotated[Line, AfterValidator(_range_or_module)]
 """A version range, or exactly one module: ``>=2.3.7``, ``*``, ``NCCL/2.3.7-fosscuda-2018b``."""
 
-RuntimePackage = Literal[
-    "distributed-dl-training", "horovod", "torch-distributed", "tf-distribute", "ddl"
-]
-
-Alias = Literal["horovod"]
-
-# Of these, those whose programs are started in a way of their own, beside the bundled runtime.
-Beside = Literal["ddl", "tf-distribute", "torch-distributed"]
-"""A name that the bundled runtime answers to, where a recipe asks for it."""
-
-# Runtimes that are part of something else, and the component that holds them.
-PART_OF: Mapping[str, str] = {
-    "torch-distributed": "pytorch",
-    "tf-distribute": "tensorflow",
-    "ddl": "ddl",
-}
-
-AdvisoryId = Annotated[str, spelt(r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$", "an id such as OMPI-001", 40)]
-"""The id of a row of knowledge, such as OMPI-001."""
-
-
-Profile = Literal["scorep"]
-"""A variant of a recipe that is measured while it runs."""
-
-Severity = Literal["error", "warning", "info"]
-
-Use = Literal["alltoall", "elastic", "spark", "multi-node"]
-"""What a program will do with the environment that not every program does."""
-
 
 def _as_text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
@@ -172,7 +141,7 @@ def _each_package_once(specs: tuple[str, ...]) -> tuple[str, ...]:
 class Runtime(Document):
     """The collective runtime that the environment is for."""
 
-    package: RuntimePackage = "distributed-dl-training"
+    package: RuntimeName = "distributed-dl-training"
     origin: Literal["build", "module"] = Field(
         default="build",
         description="module: the site's own Horovod, which is loaded and proved, never built.",
@@ -185,7 +154,7 @@ class Runtime(Document):
         description="Its build variables by their own names, such as HOROVOD_GPU_ALLREDUCE; of a "
         "module's, what its builder set.",
     )
-    aliases: Annotated[tuple[Alias, ...], _once("alias")] = Field(
+    aliases: Annotated[tuple[AliasName, ...], _once("alias")] = Field(
         default=(),
         description="Names under which programs find the bundled runtime as well: horovod, for "
         "those that import horovod.torch where no Horovod is.",
@@ -198,27 +167,26 @@ class Runtime(Document):
 
     @field_validator("origin")
     @classmethod
-    def _modules_hold_horovod(cls, origin: str, info: ValidationInfo) -> str:
-        package = info.data.get("package")
-        if origin == "module" and package not in (None, "horovod"):
-            raise ValueError(f"only horovod can come from a module, not {package}")
+    def _runtime_can_be_a_module(cls, origin: str, info: ValidationInfo) -> str:
+        entries, package = entries_of(info), info.data.get("package")
+        traits = entries.runtimes.get(package or "") if entries else None
+        if origin == "module" and entries and traits and not traits.from_module:
+            able = [name for name, each in entries.runtimes.items() if each.from_module]
+            raise ValueError(f"only {' or '.join(able)} can come from a module, not {package}")
         return origin
 
     @field_validator("aliases")
     @classmethod
     def _aliases_are_of_the_bundled(
-        cls, aliases: tuple[Alias, ...], info: ValidationInfo
-    ) -> tuple[Alias, ...]:
-        package = info.data.get("package")
-        if aliases and package not in (None, "distributed-dl-training"):
+        cls, aliases: tuple[str, ...], info: ValidationInfo
+    ) -> tuple[str, ...]:
+        entries, package = entries_of(info), info.data.get("package")
+        traits = entries.runtimes.get(package or "") if entries else None
+        if aliases and traits and not traits.aliases:
             raise ValueError(
                 f"aliases are of the bundled runtime: package is {package}, which has its own name"
             )
         return aliases
-
-
-ChannelKeys = dict[ChannelName, Annotated[tuple[PublicKey, ...], Field(min_length=1)]]
-"""Whose signatures the packages of a channel must have: ed25519 public keys, any one of them."""
 
 
 class Smoke(Document):
@@ -335,11 +303,6 @@ class Recipe(Document):
         description="For the backend conda: the channels that packages come from, first one first, "
         "by the names of recorded ones, by URLs or as folders.",
     )
-    channel_keys: ChannelKeys = Field(
-        default_factory=dict,
-        description="By channel, the ed25519 public keys with one of which each of its packages "
-        "must be signed; those that a site states come in their place.",
-    )
     runtime: Runtime = Runtime()
     smoke: Smoke = Smoke()
     image: RecipeImage = RecipeImage()
@@ -380,7 +343,9 @@ class Recipe(Document):
     @field_validator("runtime")
     @classmethod
     def _runtime_has_its_framework(cls, runtime: Runtime, info: ValidationInfo) -> Runtime:
-        holder = PART_OF.get(runtime.package)
+        entries = entries_of(info)
+        traits = entries.runtimes.get(runtime.package) if entries else None
+        holder = traits.holder if traits else None
         if holder is not None and holder not in info.data.get("stack", {holder: "*"}):
             raise ValueError(
                 f"{runtime.package} is part of {holder}, which the stack does not name: "

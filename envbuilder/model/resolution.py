@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .plan import Finding, Pin, Plan, Replacement, SiteFinding, SourceBuild
+from .plan import Pin, Plan, PlanFinding, Replacement, SiteFinding, SourceBuild
 
 
 class Resolution(NamedTuple):
@@ -22,7 +22,7 @@ class Resolution(NamedTuple):
     final: tuple[str, ...]
     replaced: tuple[Replacement, ...] = ()
     builds: tuple[SourceBuild, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[PlanFinding, ...] = ()
     stand_ins: tuple[str, ...] = ()
     site_findings: tuple[SiteFinding, ...] = ()
 

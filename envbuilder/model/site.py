@@ -5,14 +5,13 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from .base import Day, Document, Line, ModuleName, Name, Sha256, spelt
-from .entries import LauncherName, SchedulerName
+from ..base import Day, Document, Line, ModuleName, Name, Sha256, spelt
+from ..knowledge.entries import LauncherName, SchedulerName
+from ..knowledge.terms import Arch, Origin, PeerMemory, PlainVersion
+from ..knowledge.urls import ChannelName, ChannelUrl, CleanUrl, RegistryName, RegistryUrl
 from .places import ImageFormat
-from .recipe import Arch, ChannelKeys
-from .urls import ChannelName, ChannelUrl, CleanUrl, RegistryName, RegistryUrl
 
 ModuleSystem = Literal["lmod", "tcl", "none"]
-Origin = Literal["module", "system", "conda", "pip", "build"]
 
 
 def _absolute(path: str) -> str:
@@ -39,11 +38,6 @@ def _site_path(path: str) -> str:
 SitePath = Annotated[AbsolutePath, AfterValidator(_site_path)]
 """An absolute path that a site's author wrote; spaces and quotes are fine."""
 
-PlainVersion = Annotated[str, spelt(r"^[0-9][A-Za-z0-9.+_-]*$", "a version such as 3.1.4", 64)]
-
-
-PeerMemory = Literal["nv_peer_mem", "nvidia_peermem"]
-"""Kernel modules by which a network card reaches GPU memory, spelt as the kernel does."""
 
 FactName = Annotated[str, spelt(r"^[a-z][a-z0-9_]*$", "a fact's name such as cuda_aware", 40)]
 
@@ -90,7 +84,7 @@ class StatedModule(Document):
     )
 
 
-class Launcher(Document):
+class SiteLauncher(Document):
     """How ranks are started. ``command`` is put before ``-n RANKS PROGRAM``."""
 
     kind: LauncherName = "custom"
@@ -275,7 +269,7 @@ class Site(Document):
     origins: tuple[Origin, ...] = Field(
         default=("module", "system", "pip", "build"), min_length=1, description="Whom to ask first."
     )
-    launcher: Launcher | None = Field(
+    launcher: SiteLauncher | None = Field(
         default=None, description="None: the launcher of the MPI that the plan holds."
     )
     base: SitePath | None = Field(
@@ -302,11 +296,6 @@ class Site(Document):
         default=(),
         description="The order of a recipe's conda channels here; those that are not named keep "
         "theirs, behind these.",
-    )
-    channel_keys: ChannelKeys = Field(
-        default_factory=dict,
-        description="By channel, the ed25519 public keys with one of which each of its packages "
-        "must be signed here, whatever a recipe says.",
     )
 
 

@@ -6,12 +6,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Document, Line
+from ..base import Document, Line
+from ..knowledge.symptoms import Confidence
+from ..knowledge.terms import Severity
 from .evidence import LaunchRecord, Moment, SmokeResult
-from .mending import Mending
 from .outcome import RowMatch
-from .recipe import Severity
-from .symptom import Confidence
 
 EnvironmentKind = Literal["virtualenv", "conda environment", "Python prefix"]
 
@@ -33,7 +32,6 @@ class CheckInfo(Document):
     why: Line = Field(description="Why it matters.")
     fix: Line = Field(description="What to do about it.")
     source: Line
-    mends: Line | None = Field(default=None, description="What --fix puts back; None: nothing.")
 
 
 class Finding(Document):
@@ -67,27 +65,6 @@ class Baseline(Document):
 
     schema_: Literal[1] = Field(alias="schema")
     accepted: tuple[Acceptance, ...]
-
-
-class PackageStep(Document):
-    """A component that changes. None: it is not there before, or no more."""
-
-    component: Line
-    was: Line | None
-    to: Line | None
-
-
-class RecipeChange(Document):
-    """The smallest change of packages that makes an environment what a recipe asks for."""
-
-    recipe: Line
-    steps: tuple[PackageStep, ...]
-    packages: tuple[Line, ...] = Field(description="Of the recipe's, which pip chooses.")
-    breaks: tuple[Line, ...] = Field(description="What then lacks a release that it requires.")
-    rebuild: tuple[Line, ...] = Field(default=(), description="What is compiled anew, and why.")
-    refused: tuple[Line, ...] = Field(description="What cannot hold together: no change does.")
-    late: bool = Field(default=False, description="The solver gave up.")
-    commands: tuple[Line, ...] = ()
 
 
 class ForeignProof(Document):
@@ -129,13 +106,9 @@ class Validation(Document):
     undecided: tuple[RowMatch, ...] = Field(
         default=(), description="Rows of knowledge that depend on facts that nobody stated."
     )
-    change: RecipeChange | None = Field(
-        default=None, description="With --recipe, where packages are what is to change."
-    )
     unused: tuple[Acceptance, ...] = Field(
         default=(), description="Rows of the baseline that no finding here fits."
     )
-    mending: Mending | None = Field(default=None, description="What --fix did before.")
 
     @property
     def open(self) -> tuple[Finding, ...]:

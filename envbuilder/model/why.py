@@ -1,8 +1,8 @@
 """Answers to "why this?" and "why not that?"."""
 
-from .base import Document, Line, Name
-from .plan import Finding
-from .site import PlainVersion
+from ..base import Document, Line, Name
+from ..knowledge.terms import PlainVersion
+from .plan import PlanFinding
 
 
 class WhyNot(Document):
@@ -18,7 +18,7 @@ class WhyNot(Document):
     links: tuple[Line, ...] = ()
 
 
-class Why(Document):
+class ComponentReason(Document):
     """What a component is in the best stack. ``instead_of``: what ranks better and is not there.
 
     ``environment``: the published one that it is about, NAME/N; None: a plan made now.
@@ -29,6 +29,6 @@ class Why(Document):
     version: PlainVersion
     provider: Line
     asked: tuple[Line, ...]
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[PlanFinding, ...] = ()
     instead_of: tuple[WhyNot, ...] = ()
     further: int = 0

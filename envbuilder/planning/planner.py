@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..errors import UsageError
-from ..model.artifact import Patch
+from ..knowledge.artifacts import Patch
+from ..knowledge.rows import Knowledge
+from ..knowledge.terms import Arch, Profile
 from ..model.backend import BackendTraits
-from ..model.horovod import HOROVOD, has_part
-from ..model.knowledge import Knowledge
 from ..model.plan import (
     Edit,
     Input,
     Modules,
+    Pin,
     Plan,
     PlanChannel,
+    Proof,
     RuntimePlan,
     SourceBuild,
 )
 from ..model.profiles import build_variables
-from ..model.recipe import Arch, Profile, Recipe
+from ..model.recipe import Recipe
 from ..model.resolution import Resolution
-from ..model.site import Launcher, Site
-from ..model.steps import steps_of
-from .proofs import ApiLauncher, horovod_parts, proofs
+from ..model.runtime import ApiLauncher, ProofInputs, Runtimes, all_proofs, frameworks
+from ..model.site import Site, SiteLauncher
+from .steps import steps_of
 
 
 class PlanRequest(NamedTuple):
     """What a plan is made of, all of it decided before.
 
     ``backend``: of the recipe's. ``own_launcher`` returns what an MPI (its component) brings to
-    start its ranks, ``api_launcher`` what the programs of an API bring. ``offered``: what is
-    known, with the conda channels as they were read; None: none was.
+    start its ranks, ``api_launcher`` what the programs of an API bring. ``runtimes``: all of them.
+    ``offered``: what is known, with the conda channels as they were read; None: none was.
     """
 
     recipe: Recipe
@@ -43,8 +45,9 @@ class PlanRequest(NamedTuple):
     resolution: Resolution
     runtime: RuntimePlan
     inputs: tuple[Input, ...]
-    own_launcher: Callable[[str], Launcher | None]
+    own_launcher: Callable[[str], SiteLauncher | None]
     api_launcher: ApiLauncher
+    runtimes: Runtimes
     patches: tuple[Patch, ...] = ()
     profile: Profile | None = None
     offered: Knowledge | None = None
@@ -54,7 +57,8 @@ def make_plan(request: PlanRequest) -> Plan:
     """Return the plan. Raises UsageError for what no plan can be made of."""
     recipe, site, decided = request.recipe, request.site, request.resolution
     _check_aliases(request)
-    verified = _verified(request)
+    builds = tuple(_build(each, request) for each in decided.builds)
+    ready = [*_ready_runtimes(request)]
     launcher = site.launcher or _launcher(request)
     plan = Plan(
         recipe=recipe.name,
@@ -70,24 +74,15 @@ def make_plan(request: PlanRequest) -> Plan:
         packages=recipe.packages,
         conda_specs=recipe.conda_packages,
         modules=_modules(request),
-        builds=tuple(_build(each, request) for each in decided.builds),
-        verified=verified,
+        builds=builds,
+        verified=tuple(build for pin, build in ready if pin.origin == "module"),
         findings=decided.findings,
         site_findings=decided.site_findings,
         environment=_environment(request),
         runtime=request.runtime,
         patches=request.patches,
         launcher=launcher,
-        proofs=tuple(
-            proofs(
-                recipe,
-                request.knowledge,
-                decided.pins,
-                decided.builds,
-                launcher,
-                _api_launcher(request),
-            )
-        ),
+        proofs=_proofs(request, [*builds, *(build for _, build in ready)], launcher),
         smoke=recipe.smoke,
         pip_indexes=recipe.pip_indexes or site.pip_indexes,
         find_links=(*recipe.find_links, *site.find_links),
@@ -106,45 +101,62 @@ def _api_launcher(request: PlanRequest) -> ApiLauncher:
     """
     if request.site.launcher is None:
         return request.api_launcher
-    components = request.knowledge.components.values()
-    frameworks = (each.collectives for each in components if each.collectives)
-    own = {each.proof for each in frameworks if each.package == request.runtime.beside}
+    beside = request.runtimes.get(request.runtime.beside or "")
+    own = beside.TRAITS.apis if beside else ()
     return lambda api: request.api_launcher(api) if api in own else None
 
 
 def _build(build: SourceBuild, request: PlanRequest) -> SourceBuild:
-    """Return a build, Horovod's with the frameworks that it is built for.
+    """Return a build, a runtime's with the frameworks that it is built for.
 
     A profile's compilers compile it, and nothing else: what it stands on is the same as ever.
     """
-    if build.component != HOROVOD:
+    if build.component not in request.runtimes:
         return build
     environment = {**build.environment, **build_variables(request.profile)}
-    update = {"frameworks": _parts(build.flags, request), "environment": environment}
-    return build.model_copy(update=update)
+    return _with_frameworks(build, request).model_copy(update={"environment": environment})
 
 
-def _parts(flags: Mapping[str, str], request: PlanRequest) -> tuple[str, ...]:
-    parts = horovod_parts(flags, request.resolution.pins, request.knowledge)
-    return tuple(each.name for each in parts)
+def _with_frameworks(build: SourceBuild, request: PlanRequest) -> SourceBuild:
+    components = {pin.component for pin in request.resolution.pins}
+    names = frameworks(request.runtimes, build, components, request.knowledge.components)
+    return build.model_copy(update={"frameworks": names})
 
 
-def _verified(request: PlanRequest) -> tuple[SourceBuild, ...]:
-    """Return the Horovod that a module brings, as what the recipe says of it."""
-    pin = next((pin for pin in request.resolution.pins if pin.component == HOROVOD), None)
-    if pin is None or pin.origin != "module":
-        return ()
-    flags = request.recipe.runtime.flags
-    links = {"mpi": has_part(flags, "MPI"), "nccl": "NCCL" in flags.values()}
-    return (
-        SourceBuild(
-            component=pin.component,
-            version=pin.version,
-            flags=flags,
-            frameworks=_parts(flags, request),
-            links=tuple(name for name, linked in links.items() if linked),
-        ),
+def _ready_runtimes(request: PlanRequest) -> Iterator[tuple[Pin, SourceBuild]]:
+    """Yield the runtimes that are not built here, each as what the recipe says of it."""
+    built = {each.component for each in request.resolution.builds}
+    for pin in request.resolution.pins:
+        runtime = request.runtimes.get(pin.component)
+        if runtime and runtime.TRAITS.is_component and pin.component not in built:
+            flags = request.recipe.runtime.flags
+            parts = runtime.meaning(flags, pin.version).parts
+            build = SourceBuild(
+                component=pin.component,
+                version=pin.version,
+                flags=flags,
+                links=tuple(name for name in ("mpi", "nccl") if parts.get(name)),
+            )
+            yield pin, _with_frameworks(build, request)
+
+
+def _proofs(
+    request: PlanRequest, builds: Sequence[SourceBuild], launcher: SiteLauncher
+) -> tuple[Proof, ...]:
+    components = {pin.component: pin.version for pin in request.resolution.pins}
+    wanted = request.recipe.runtime
+    inputs = ProofInputs(
+        components=components,
+        known=request.knowledge.components,
+        builds=[each for each in builds if each.component in request.runtimes],
+        launcher=launcher,
+        api_launcher=_api_launcher(request),
+        package=wanted.package,
+        aliases=wanted.aliases,
+        # Over NCCL where the stack names it.
+        transports=("nccl",) if "nccl" in components else ("gloo",),
     )
+    return tuple(all_proofs(request.runtimes, inputs))
 
 
 def _modules(request: PlanRequest) -> Modules:
@@ -153,8 +165,9 @@ def _modules(request: PlanRequest) -> Modules:
         return Modules()
     if site.module_system == "none" or site.module_init is None:
         raise UsageError(
-            f"site {site.name} states modules but not how to reach them",
-            "give it module-system (lmod or tcl) and module-init, the file a script sources",
+            "site.no-module-system",
+            f"site {site.name} has modules, but no module system",
+            "add module-system (lmod or tcl) and module-init, the file that a script sources",
         )
     return Modules(
         system=site.module_system,
@@ -183,7 +196,6 @@ def _channels(request: PlanRequest) -> Iterator[PlanChannel]:
             mirrors=tuple(each for each in copies if each != url),
             accept={licence.variable: licence.value} if licence else {},
             licence=licence.summary if licence else None,
-            keys=request.site.channel_keys.get(name) or request.recipe.channel_keys.get(name, ()),
         )
 
 
@@ -198,13 +210,14 @@ def _environment(request: PlanRequest) -> tuple[Edit, ...]:
     )
 
 
-def _launcher(request: PlanRequest) -> Launcher:
+def _launcher(request: PlanRequest) -> SiteLauncher:
     """Return what the first MPI of the stack brings to start its ranks."""
     brought = (request.own_launcher(pin.component) for pin in request.resolution.pins)
     launcher = next(filter(None, brought), None)
     if launcher is None:
         raise UsageError(
-            "no launcher is known for this stack's MPI",
+            "launcher.none-known",
+            "no launcher is known for this MPI",
             "name the command in the site file: launcher: {command: [srun, --mpi=pmix]}",
         )
     return launcher
@@ -215,7 +228,8 @@ def _check_aliases(request: PlanRequest) -> None:
     for pin in (*request.resolution.pins, *request.resolution.brought):
         if pin.component in request.runtime.aliases:
             raise UsageError(
-                f"recipe {request.recipe.name} lets the bundled runtime answer to {pin.component}, "
-                f"but its stack brings a real one: {pin}",
-                "leave out runtime: aliases, or what brings it",
+                "recipe.alias-conflict",
+                f"recipe {request.recipe.name} makes the bundled runtime an alias of "
+                f"{pin.component}, but its stack contains the real one: {pin}",
+                "remove runtime: aliases, or the component that brings it",
             )

@@ -13,7 +13,7 @@ from ..target_tools.proving.evidence import RECORD
 from ..target_tools.proving.recheck import refuted
 
 
-class Records(NamedTuple):
+class EnvironmentRecords(NamedTuple):
     """What was recorded of an environment, oldest first.
 
     ``damaged``: records that count for nothing, a line each.
@@ -23,7 +23,7 @@ class Records(NamedTuple):
     damaged: tuple[str, ...]
 
 
-def read_all(folder: Path) -> Records:
+def read_all(folder: Path) -> EnvironmentRecords:
     """Return every record of an environment. A damaged one is told and takes no other along.
 
     Where the ranks' own records are kept, the judge looks at them once more, which takes some
@@ -47,10 +47,10 @@ def read_all(folder: Path) -> Records:
         if fault := _fault(one.result):
             damaged.append(f"{path} contradicts itself: {fault}")
         elif fault := _ranks_fault(path.parent, one):
-            damaged.append(f"{path} is not what its ranks recorded: {fault}")
+            damaged.append(f"{path} does not match the records of its ranks: {fault}")
         else:
             evidence.append(one)
-    return Records(tuple(evidence), tuple(damaged))
+    return EnvironmentRecords(tuple(evidence), tuple(damaged))
 
 
 def _names(folder: Path) -> list[str]:
@@ -67,7 +67,7 @@ def _ranks_fault(run: Path, evidence: Evidence) -> str | None:
 def _fault(result: SmokeResult) -> str | None:
     """Return why a result cannot be of the tier that it says: see ``proving.judge.tier``."""
     if result.tier == "several nodes" and len(set(result.nodes)) < 2:
-        return f"several nodes, and it names {len(set(result.nodes))}"
+        return f"several nodes, but it lists {len(set(result.nodes))}"
     if result.tier in ("several ranks", "several nodes") and result.ranks < 2:
         return f"{result.tier}, on {result.ranks} rank"
     if result.tier == "several nodes" and len(set(result.nodes)) > result.ranks:

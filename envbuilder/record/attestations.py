@@ -15,12 +15,7 @@ from ..target_tools.files import LARGE_BYTES, parse_json, read_regular, read_tex
 from ..target_tools.root.attestations import PROVENANCE, SBOM
 from ..target_tools.root.layout import MANIFEST
 
-# SPDX is printed of the bill that is recorded.
-_FILES: dict[AttestationForm, str] = {
-    "cyclonedx": SBOM,
-    "spdx": SBOM,
-    "provenance": PROVENANCE,
-}
+_FILES: dict[AttestationForm, str] = {"cyclonedx": SBOM, "provenance": PROVENANCE}
 
 Files = Counter[tuple[str, str]]
 """Files by name and sha256, and how often each."""
@@ -29,8 +24,8 @@ Files = Counter[tuple[str, str]]
 def read_attestation(form: AttestationForm, evidence: Path, lock: Lock) -> str | None:
     """Return the text of one, as it is recorded; None for an environment of before there were any.
 
-    Of a bill, in whichever format, CycloneDX. *evidence*: the folder with its manifest. Raises
-    DriftError for one that is damaged, or is not about this lock, or not about this manifest.
+    *evidence*: the folder with its manifest. Raises DriftError for one that is damaged, or is not
+    about this lock, or not about this manifest.
     """
     path = evidence / _FILES[form]
     try:
@@ -45,7 +40,11 @@ def read_attestation(form: AttestationForm, evidence: Path, lock: Lock) -> str |
         else:
             wrong = bill_fault(text, lock)
     if wrong:
-        raise DriftError(f"{path}: {wrong}", "the lock beside the build says what was locked")
+        raise DriftError(
+            "environment.attestation-damaged",
+            f"{path}: {wrong}",
+            "compare with the lock in the build folder",
+        )
     return text
 
 
@@ -66,7 +65,7 @@ def statement_fault(text: str | bytes, subject: Path, lock: Lock) -> str | None:
         said = [each["digest"]["sha256"] for each in statement["subject"]]
         manifest = read_regular(subject, LARGE_BYTES) if subject.is_file() else None
         if manifest is None or said != [sha256(manifest).hexdigest()]:
-            return f"it is not about the {subject.name} beside it"
+            return f"it does not match {subject.name}"
         return _of_predicate(statement["predicate"], lock)
 
     return _fault(text, check)
@@ -86,20 +85,20 @@ def _of_bill(bill: Any, lock: Lock) -> str | None:
         for digest in each.get("hashes", ())
         if digest["alg"] == "SHA-256"
     )
-    return None if said == _locked(lock) else "it does not name the files of the lock"
+    return None if said == _locked(lock) else "its files do not match the lock"
 
 
 def _of_predicate(predicate: Any, lock: Lock) -> str | None:
     definition = predicate["buildDefinition"]
     if definition["internalParameters"]["lock"]["sha256"] != lock.sha256():
-        return "it is about another lock"
+        return "it belongs to another lock"
     # A base has no package URL, and the runtime no hash: neither is a file of the lock.
     said = Files(
         (each["name"], each["digest"]["sha256"])
         for each in definition["resolvedDependencies"]
         if "uri" in each
     )
-    return None if said == _locked(lock) else "it does not name the files of the lock"
+    return None if said == _locked(lock) else "its files do not match the lock"
 
 
 def _locked(lock: Lock) -> Files:

@@ -16,8 +16,8 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from .. import __version__, files
-from ..host import Host, cache_folder
-from ..model.base import canonical_json, sha256_text
+from ..base import canonical_json, sha256_text
+from ..machine.host import LocalMachine, cache_folder
 from ..model.outcome import EnvironmentEntry
 from ..target_tools.files import make_folder
 from ..target_tools.proving.evidence import RECORD
@@ -75,7 +75,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 def cache_file(root: Path, environ: Mapping[str, str]) -> Path | None:
     """Return where the rows of a root are kept; None: nowhere."""
-    caches = cache_folder(Host(environ))
+    caches = cache_folder(LocalMachine(environ))
     if caches is None:
         return None
     key = sha256_text(canonical_json([__version__, files.code_state(_CODE), str(root.resolve())]))

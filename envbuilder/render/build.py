@@ -8,12 +8,13 @@ from typing import Any
 
 from .. import data
 from ..errors import UsageError
+from ..knowledge.conda_order import compare
 from ..model.backend import PrefixParts, Script
-from ..model.conda_order import compare
 from ..model.launch import StartCommand
-from ..model.places import Places
+from ..model.places import BuildFolders
 from ..model.plan import Edit, Lock, Modules, Plan, Proof
 from ..model.proofs import mpi_of, proofs_of
+from ..model.runtime import Runtimes
 from .dialects import action_line, edit_line
 from .quoting import Quoted, bash
 from .requirements import import_name, requirement_files
@@ -23,12 +24,16 @@ from .templates import render
 
 
 def render_build(
-    lock: Lock, places: Places, prefix: PrefixParts, start: StartCommand | None = None
+    lock: Lock,
+    places: BuildFolders,
+    prefix: PrefixParts,
+    runtimes: Runtimes,
+    start: StartCommand | None = None,
 ) -> dict[str, str]:
     """Return every file of the build folder: relative name -> text.
 
-    *prefix*: what the plan's backend makes of it. *start*: what starts the ranks of the first smoke
-    test; without it there is no smoke.sh.
+    *prefix*: what the plan's backend makes of it. *runtimes*: all of them. *start*: what starts the
+    ranks of the first smoke test; without it there is no smoke.sh.
 
     The runtime's sources (``runtime/``) and the tools that the scripts call (``target_tools/``) are
     put beside them by whoever writes the folder. Raises UsageError for a lock that cannot be
@@ -38,12 +43,16 @@ def render_build(
         **(render_smoke(lock, places, prefix, start) if start else {}),
         **render_shell(lock, places, prefix),
         **requirement_files(lock),
-        **({"builds.json": builds_text(lock)} if lock.plan.builds or lock.plan.verified else {}),
+        **(
+            {"builds.json": builds_text(lock, runtimes)}
+            if lock.plan.builds or lock.plan.verified
+            else {}
+        ),
         "build.sh": render_script(lock, places, prefix),
     }
 
 
-def render_script(source: Renderable, places: Places, prefix: PrefixParts) -> str:
+def render_script(source: Renderable, places: BuildFolders, prefix: PrefixParts) -> str:
     """Return the text of build.sh, which works with the other files of its folder."""
     return render(
         "bash/build.sh.j2",
@@ -69,7 +78,7 @@ def _install_options(source: Renderable) -> tuple[str, ...]:
     return ("--root-user-action=ignore",) if known else ()
 
 
-def render_shell(source: Renderable, places: Places, prefix: PrefixParts) -> dict[str, str]:
+def render_shell(source: Renderable, places: BuildFolders, prefix: PrefixParts) -> dict[str, str]:
     """Return the files with which a command runs in the environment of the build's steps."""
     prompt = rf"({source.plan.recipe}) \w\$ "
     return {
@@ -80,7 +89,7 @@ def render_shell(source: Renderable, places: Places, prefix: PrefixParts) -> dic
 
 def render_smoke(
     lock: Lock,
-    places: Places,
+    places: BuildFolders,
     prefix: PrefixParts,
     start: StartCommand,
     proof: Proof | None = None,
@@ -179,7 +188,7 @@ def _mpi_wrappers(lock: Lock) -> tuple[str, ...]:
     return (pin.locator if pin.origin == "system" else _BESIDE_LAUNCHER,)
 
 
-def _values(lock: Renderable, places: Places) -> dict[str, Any]:
+def _values(lock: Renderable, places: BuildFolders) -> dict[str, Any]:
     return {
         "name": lock.plan.recipe,
         "id": lock.id(),
@@ -188,7 +197,7 @@ def _values(lock: Renderable, places: Places) -> dict[str, Any]:
     }
 
 
-def _environment(lock: Renderable, places: Places, prefix: PrefixParts) -> str:
+def _environment(lock: Renderable, places: BuildFolders, prefix: PrefixParts) -> str:
     activation = render_text(prefix.activation) if prefix.activation else ""
     return render(
         "bash/environment.sh.j2",
@@ -204,8 +213,9 @@ def _module_functions(modules: Modules) -> str:
         return render("bash/modules-none.sh.j2")
     if modules.init is None:
         raise UsageError(
-            "the plan uses the site's modules but does not say how to reach them",
-            "give the site file module-init: the file that a script sources",
+            "plan.no-module-init",
+            "the plan uses the site's modules, but has no module-init",
+            "add module-init to the site file: the file that a script sources",
         )
     return render(
         "bash/modules.sh.j2",
@@ -226,8 +236,9 @@ def _function(lock: Renderable, step: str, prefix: PrefixParts) -> str:
     template = f"bash/steps/{step}.sh.j2"
     if step == "source" or not (data.TEMPLATES / template).is_file():
         raise UsageError(
-            f"the lock has a step that this envbuild does not know: {step}",
-            "make the lock anew: envbuild lock",
+            "lock.unknown-step",
+            f"the lock has an unknown step: {step}",
+            "make the lock again with this envbuild: envbuild lock",
         )
     return render(
         template,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..errors import UsageError
 from ..model.base_image import Bind
-from ..model.places import Places
+from ..model.places import BuildFolders
 from ..model.plan import Lock, Plan
 from ..model.proofs import is_mpi, mpi_from, proofs_of
 from ..target_tools.root.publish import SCAFFOLDING
@@ -20,7 +20,7 @@ from .build import render_build
 from .dialects import edit_line, edit_value
 from .image import Image, bases, make_image
 from .quoting import LINE_BREAK, Quoted, comment, dockerfile, has_control, line
-from .subject import Renderable, Subject
+from .subject import Renderable, RenderInput
 from .templates import render
 
 FOLDER = Path("/opt/envbuild")
@@ -30,18 +30,18 @@ _BINDS = "envbuild.binds"
 _HELD = " --allow-change-held-packages --allow-downgrades"
 
 
-def image_places(name: str) -> Places:
+def image_places(name: str) -> BuildFolders:
     """Return where an environment and its build folder lie inside its image."""
-    return Places(prefix=FOLDER / name, build=FOLDER / f"{name}.build")
+    return BuildFolders(prefix=FOLDER / name, build=FOLDER / f"{name}.build")
 
 
-def image_of(subject: Subject) -> Image:
+def image_of(subject: RenderInput) -> Image:
     """Return the image of a plan, with the launchers that are inside it."""
     image = make_image(subject.plan, subject.knowledge, subject.prefix)
     return replace(image, plan=subject.in_image(image.plan))
 
 
-def render_image(subject: Subject) -> dict[str, str]:
+def render_image(subject: RenderInput) -> dict[str, str]:
     """Return all files that an image is built from: definition, Dockerfile and ``build/...``.
 
     The runtime's sources and target_tools/ are put into ``build/`` by whoever writes the folder.
@@ -50,17 +50,20 @@ def render_image(subject: Subject) -> dict[str, str]:
     """
     image = image_of(subject)
     if not isinstance(subject.source, Lock):
-        raise UsageError("an image is built from a lock", "envbuild lock makes one")
+        raise UsageError("lock.missing", "an image needs a lock", "make one with envbuild lock")
     if image.from_index:
         raise UsageError(
-            f"the lock has no files for {', '.join(image.from_index)}: at {subject.plan.site} they "
-            "come from modules, and an image takes them from the index",
+            "image.files-not-locked",
+            f"the lock has no files for {', '.join(image.from_index)}: they come from modules at "
+            f"{subject.plan.site}, but an image needs them from the index",
             "lock the recipe for a site without modules, of the same Python: --site local",
         )
     lock = Lock(plan=image.plan, artifacts=subject.source.artifacts)
     name = lock.plan.recipe
     start = subject.start(lock.plan) if subject.start else None
-    files = render_build(lock, image_places(name), subject.prefix_of(lock.plan), start)
+    files = render_build(
+        lock, image_places(name), subject.prefix_of(lock.plan), subject.runtimes, start
+    )
     return {
         f"{name}.def": render_definition(lock, image),
         "Dockerfile": render_dockerfile(lock, image),
@@ -223,8 +226,9 @@ def _docker_edits(plan: Plan) -> Iterator[Quoted]:
     for edit in plan.environment:
         if has_control(edit_value(edit, prefix)):
             raise UsageError(
-                f"a Dockerfile cannot set {edit.name}: its value holds a line break or another "
+                "variable.control-character",
+                f"a Dockerfile cannot set {edit.name}: its value contains a line break or another "
                 "control character",
-                "the forms script, lua, tcl and def can",
+                "use the form script, lua, tcl or def",
             )
         yield edit_line("env", edit, prefix)

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..model.launch import StartCommand
-from ..model.plan import Finding, FindingStatus, Modules
+from ..model.plan import FindingStatus, Modules, PlanFinding
 from ..target_tools.modulefile import NUMBER, PROVED
 from .subject import Renderable
 
@@ -44,7 +44,7 @@ def _start(example: StartCommand | None) -> Iterator[str]:
         yield f"  {shlex.join(example.words)}"
 
 
-def _known(findings: Sequence[Finding]) -> Iterator[str]:
+def _known(findings: Sequence[PlanFinding]) -> Iterator[str]:
     for status, head in _HEADS.items():
         matching = [each for each in findings if each.status == status]
         if matching:
@@ -54,7 +54,7 @@ def _known(findings: Sequence[Finding]) -> Iterator[str]:
             yield from _indented(_consequence(each), "    ")
 
 
-def _consequence(finding: Finding) -> Iterator[str]:
+def _consequence(finding: PlanFinding) -> Iterator[str]:
     """Yield what came of it, with what to do, then where to read on."""
     if finding.status == "waived":
         yield f"waived: {finding.reason}"

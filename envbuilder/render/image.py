@@ -14,17 +14,17 @@ from typing import Literal
 from pydantic import Field
 
 from .. import data
+from ..base import Document, Line, Name
 from ..errors import UsageError
+from ..knowledge.ranges import matches, series, series_text
+from ..knowledge.releases import glibc_suffices, runs
+from ..knowledge.rows import Knowledge, Release
+from ..knowledge.terms import Arch, PlainVersion
 from ..model.backend import PrefixParts
-from ..model.base import Document, Line, Name
 from ..model.base_image import VendorPackage
 from ..model.host_contract import HostLibraries, HostMpi
-from ..model.knowledge import Knowledge, Release
 from ..model.plan import Modules, Pin, Plan, SourceBuild
-from ..model.ranges import matches, series, series_text
-from ..model.recipe import Arch
-from ..model.releases import glibc_suffices, runs
-from ..model.site import AbsolutePath, PlainVersion
+from ..model.site import AbsolutePath
 
 PYTHON = "/usr/bin/python3"
 CUDA_HOME = "/usr/local/cuda"
@@ -132,8 +132,8 @@ def make_image(plan: Plan, knowledge: Knowledge, prefix: PrefixParts) -> Image:
             plan,
             base.image,
             inside.problems,
-            "an image takes components from the package index and its own system, not from the "
-            "site's modules: plan the recipe for a site without modules (--site local)",
+            "an image uses components of the package index and of its own system, not modules: "
+            "plan the recipe for a site without modules (--site local)",
         )
     build_base = run_base = f"{known.namespaces[plan.arch]}/{base.image}"
     if cuda:
@@ -162,16 +162,16 @@ def _own_image(plan: Plan, base: str, prefix: PrefixParts) -> Image:
             plan,
             base,
             [f"{pin}: only the site has it" for pin in elsewhere],
-            f"an image of a {prefix.environment} holds what {plan.backend}, pip and the build "
-            "bring",
+            f"an image of a {prefix.environment} contains only packages of {plan.backend}, pip "
+            "and the build",
         )
     parts = prefix.image
     return Image(_without_modules(plan), base, base, parts.build_packages, parts.run_packages)
 
 
 def _refusal(plan: Plan, base: str, problems: Iterable[str], hint: str) -> UsageError:
-    lines = (f"{plan.recipe} cannot be an image on {base}:", *(f"  {each}" for each in problems))
-    return UsageError("\n".join(lines), hint)
+    lines = (f"cannot make an image of {plan.recipe} on {base}:", *(f"  {p}" for p in problems))
+    return UsageError("image.components-missing", "\n".join(lines), hint)
 
 
 def _without_modules(plan: Plan) -> Plan:
@@ -183,13 +183,16 @@ def _base(plan: Plan, known: Bases) -> Base:
     """Return the base whose Python is of the plan's series."""
     python = plan.pin("python")
     if python is None:
-        raise UsageError(f"the plan of {plan.recipe} has no python, so no image fits it")
+        raise UsageError(
+            "image.no-python", f"the plan of {plan.recipe} has no python to choose an image for"
+        )
     by_series = {each.python: each for each in known.bases}
     wanted = series_text(python.version, 2)
     if wanted not in by_series:
         raise UsageError(
+            "image.no-base",
             f"no base image has python {wanted}",
-            f"there is one for each of {', '.join(by_series)}: let the recipe ask for one of these",
+            f"use one of these in the recipe: {', '.join(by_series)}",
         )
     return by_series[wanted]
 
@@ -256,7 +259,7 @@ class _ImageSources:
             return value
         if flag.home_of not in self.homes and flag.home_of not in self.missing:
             self.problems.append(
-                f"{name}={value}: {flag.home_of} has no place of its own in the image"
+                f"{name}={value}: {flag.home_of} has no separate folder in the image"
             )
         return self.homes.get(flag.home_of, value)
 
@@ -312,8 +315,8 @@ class _ImageSources:
             version = self.base.versions.get(pin.component)
             has = f"the image's system has {version}" if version else "no package of its system"
             self.problems.append(
-                f"{pin.component} {pin.version} ({pin.origin} {pin.locator}): {has}, and no "
-                f"wheel of it is known for {self.plan.arch} and python {self.base.python}"
+                f"{pin.component} {pin.version} ({pin.origin} {pin.locator}): {has}, and it has no "
+                f"known wheel for {self.plan.arch} and python {self.base.python}"
             )
         return pin
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..model.job import Job
 from ..model.launch import EnvironmentProgram
-from ..model.places import Places
+from ..model.places import BuildFolders
 from ..model.plan import Lock, Plan
 from ..model.profiles import recipe_arguments
 from .dialects import edit_line
@@ -34,7 +34,7 @@ def program_words(job: Job, program: Sequence[str]) -> tuple[str, ...]:
 
 
 def render_job(
-    lock: Renderable, places: Places, tree: str, parts: JobParts, number: int = 1
+    lock: Renderable, places: BuildFolders, tree: str, parts: JobParts, number: int = 1
 ) -> str:
     """Return the text of a job script.
 
@@ -79,7 +79,7 @@ def _absent(lock: Renderable, module: str) -> tuple[str, str]:
 
 
 def _environment(
-    plan: Plan, places: Places, tree: str, module: str, launcher: EnvironmentProgram | None
+    plan: Plan, places: BuildFolders, tree: str, module: str, launcher: EnvironmentProgram | None
 ) -> Quoted:
     """Return the part that loads the environment."""
     modules = plan.modules

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..model.evidence import Evidence
 from ..model.launch import StartCommand
-from ..model.places import Dialect, Places
+from ..model.places import BuildFolders, Dialect
 from ..model.plan import Edit, Lock, Plan
 from ..target_tools.modulefile import NUMBER, SUMMARY, filled
 from .dialects import action_line, edit_line, edit_value
@@ -38,7 +38,7 @@ _NOT_FOR_CSH: Mapping[Dialect, str] = {"lua": "!{}", "tcl": "[]{}~"}
 
 def render_modulefile(
     lock: Renderable,
-    places: Places,
+    places: BuildFolders,
     number: int,
     evidence: Evidence | None,
     dialect: Dialect,
@@ -50,7 +50,7 @@ def render_modulefile(
 
 
 def unfilled(
-    lock: Renderable, places: Places, dialect: Dialect, example: StartCommand | None = None
+    lock: Renderable, places: BuildFolders, dialect: Dialect, example: StartCommand | None = None
 ) -> str:
     """Return the text of a modulefile, with marks for its number and for what was proved.
 
@@ -97,7 +97,7 @@ def _whatis(plan: Plan) -> tuple[str, ...]:
     )
 
 
-def _absent_messages(source: Renderable, places: Places) -> Iterator[str]:
+def _absent_messages(source: Renderable, places: BuildFolders) -> Iterator[str]:
     """A clear refusal of what is only planned: its prefix is not there, and its variables empty."""
     plan = source.plan
     if not isinstance(source, Lock):
@@ -137,7 +137,7 @@ def render_tool_modulefile(tool: ToolModule, dialect: Dialect) -> str:
     )
 
 
-def _csh_messages(plan: Plan, places: Places, dialect: Dialect) -> Iterator[str]:
+def _csh_messages(plan: Plan, places: BuildFolders, dialect: Dialect) -> Iterator[str]:
     """A clear refusal, where the module system would stop half-way through the variables."""
     bad = frozenset(_NOT_FOR_CSH[dialect])
     names = sorted(e.name for e in plan.environment if bad & {*edit_value(e, places.prefix)})

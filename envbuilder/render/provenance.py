@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import __version__
-from ..model.artifact import GitTree, Patch
-from ..model.base import canonical_json
+from ..base import canonical_json
+from ..knowledge.artifacts import GitTree, Patch
 from ..model.plan import Lock
 from .sbom import package_url
 

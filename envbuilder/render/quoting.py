@@ -75,7 +75,7 @@ def dockerfile(text: str) -> Quoted:
     Raises ValueError for a control character: a Dockerfile's word ends with its line.
     """
     if has_control(text):
-        raise ValueError(f"no word of a Dockerfile can hold a control character: {text!r}")
+        raise ValueError(f"a Dockerfile cannot contain a control character: {text!r}")
     return Quoted('"' + re.sub(r'[\\"$]', r"\\\g<0>", text) + '"')
 
 

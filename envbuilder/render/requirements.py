@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import unquote, urlsplit
 
+from ..base import canonical_json
 from ..errors import UsageError
-from ..model.artifact import CondaArchive, GitTree, IndexFile
-from ..model.base import canonical_json
-from ..model.channels import SUBDIRS
+from ..knowledge.artifacts import CondaArchive, GitTree, IndexFile
+from ..knowledge.channels import SUBDIRS
 from ..model.plan import Lock, Plan, RuntimePlan
 
 # RFC 3986 without what a requirements file gives a meaning of its own: '#', ';', '$', quotes,
@@ -175,20 +175,20 @@ def _check_name(artifact: IndexFile | GitTree) -> None:
 
 def _check_import(artifact: IndexFile | GitTree) -> None:
     if artifact.imports is not None and not _IMPORT.fullmatch(artifact.imports):
-        raise _refusal(artifact, f"{artifact.imports!r} is nothing that Python can import")
+        raise _refusal(artifact, f"{artifact.imports!r} is not a valid module name")
 
 
 def _check_url(artifact: IndexFile | CondaArchive) -> None:
     if not _URL.fullmatch(artifact.url):
         raise _refusal(
             artifact,
-            f"its URL is not one that pip's files can hold: {artifact.url!r}",
+            f"a requirements file cannot contain its URL: {artifact.url!r}",
             "escape special characters as %XX",
         )
     parts = urlsplit(artifact.url)
     if "@" in parts.netloc:
         raise _refusal(
-            artifact, "its URL holds a user or password", "put them in ~/.netrc or a keyring"
+            artifact, "its URL contains a user or password", "put them in ~/.netrc or a keyring"
         )
     if unquote(parts.path.rpartition("/")[2]) != artifact.filename:
         raise _refusal(artifact, f"its URL does not end in {artifact.filename!r}: {artifact.url}")
@@ -203,6 +203,7 @@ def _check_conda(package: CondaArchive) -> None:
 
 def _refusal(artifact: IndexFile | GitTree | CondaArchive, what: str, *hints: str) -> UsageError:
     return UsageError(
-        f"the lock's artifact {artifact.name} {artifact.version} cannot be used: {what}",
-        *(hints or ("make the lock anew: envbuild lock",)),
+        "lock.invalid-artifact",
+        f"cannot use the artifact {artifact.name} {artifact.version} of the lock: {what}",
+        *(hints or ("make the lock again: envbuild lock",)),
     )

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from .. import __version__
-from ..model.artifact import Artifact, CondaArchive, GitTree, Patch
-from ..model.base import canonical_json, sha256_text
+from ..base import canonical_json, sha256_text
+from ..knowledge.artifacts import Artifact, CondaArchive, GitTree, Patch
 from ..model.plan import Lock, Pin, Plan, RuntimePlan
 
 if TYPE_CHECKING:

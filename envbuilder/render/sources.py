@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..base import canonical_json
 from ..errors import UsageError
-from ..model.artifact import GitTree, Sdist, tree_file
-from ..model.base import canonical_json
+from ..knowledge.artifacts import GitTree, Sdist, tree_file
 from ..model.plan import Lock, Pin, SourceBuild
 from ..model.proofs import is_mpi
+from ..model.runtime import FlagMeaning, Runtimes
 from .quoting import Quoted, bash
 from .subject import Renderable
 
@@ -24,8 +25,9 @@ def source_values(lock: Renderable, component: str) -> dict[str, Any]:
     build = next((each for each in lock.plan.builds if each.component == component), None)
     if build is None:
         raise UsageError(
-            f"the lock has a step that builds {component} but does not say how",
-            "make the lock anew: envbuild lock",
+            "lock.build-missing",
+            f"the lock has a step that builds {component}, but no build of it",
+            "make the lock again: envbuild lock",
         )
     sources = sources_of(lock, build) if isinstance(lock, Lock) else None
     # A wheel's folder has libraries to run with and no names to link by: those are made beside it.
@@ -66,17 +68,34 @@ def sources_of(lock: Lock, build: SourceBuild) -> Sdist | GitTree | None:
     return next((each for each in sdists if (each.name, each.version) == wanted), None)
 
 
-def builds_text(lock: Lock) -> str:
+def builds_text(lock: Lock, runtimes: Runtimes) -> str:
     """Return builds.json: what the target tools wheel-cache and verify must know of each build."""
-    builds = [_described(lock, build, None) for build in lock.plan.builds]
-    verified = [
-        _described(lock, each, lock.plan.pin(each.component)) for each in lock.plan.verified
-    ]
-    return canonical_json([*builds, *verified])
+    plan = lock.plan
+    verified = [(each, plan.pin(each.component)) for each in plan.verified]
+    every = [*((each, None) for each in plan.builds), *verified]
+    return canonical_json([_described(lock, *each, runtimes) for each in every])
 
 
-def _described(lock: Lock, build: SourceBuild, module: Pin | None) -> dict[str, Any]:
+def contents(build: SourceBuild, runtimes: Runtimes, *, mpi: bool, module: bool) -> dict[str, Any]:
+    """Return what a build must contain: of a module's, only what its flags state is known."""
+    runtime = runtimes.get(build.component)
+    meaning = runtime.meaning(build.flags, build.version) if runtime else FlagMeaning()
+    parts = {
+        name: wanted and (name != "mpi" or mpi)
+        for name, wanted in meaning.parts.items()
+        if not module or name in meaning.stated
+    }
+    return {
+        "parts": parts if meaning.parts else None,
+        "cpu_operations": meaning.cpu_operations,
+    }
+
+
+def _described(
+    lock: Lock, build: SourceBuild, module: Pin | None, runtimes: Runtimes
+) -> dict[str, Any]:
     """*module*: brings what is verified; None for what is built here."""
+    mpi = _pin(lock, is_mpi) if "mpi" in build.links else None
     sources = sources_of(lock, build)
     patches = {patch.name: patch.sha256 for patch in lock.plan.patches}
     return {
@@ -91,7 +110,8 @@ def _described(lock: Lock, build: SourceBuild, module: Pin | None) -> dict[str, 
         "patches": [{"name": name, "sha256": patches.get(name)} for name in build.patches],
         "frameworks": list(build.frameworks),
         "homes": build.homes,
-        "mpi": _pin(lock, is_mpi) if "mpi" in build.links else None,
+        **contents(build, runtimes, mpi=mpi is not None, module=module is not None),
+        "mpi": mpi,
         "nccl": _pin(lock, lambda pin: pin.component == "nccl") if "nccl" in build.links else None,
     }
 

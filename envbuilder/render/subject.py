@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..knowledge.rows import Knowledge
 from ..model.backend import PrefixParts
 from ..model.evidence import Evidence
 from ..model.job import Job, JobScript
-from ..model.knowledge import Knowledge
 from ..model.launch import EnvironmentProgram, StartCommand
-from ..model.places import Places
+from ..model.places import BuildFolders
 from ..model.plan import Lock, Plan
 from ..model.profiles import recipe_arguments
+from ..model.runtime import Runtimes
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class JobParts:
 
 
 @dataclass(frozen=True)
-class Subject:
+class RenderInput:
     """What is rendered: a lock or a plan, where it would lie, what is known.
 
     ``prefix_of``: what the backend makes of a plan, be it this one or what it is in an image.
@@ -65,9 +66,10 @@ class Subject:
     """
 
     source: Renderable
-    places: Places
+    places: BuildFolders
     knowledge: Knowledge
     prefix_of: Callable[[Plan], PrefixParts]
+    runtimes: Runtimes
     tree: Path = Path("modulefiles")
     number: int | None = None
     evidence: Evidence | None = None

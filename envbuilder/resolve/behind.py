@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..model.channels import CHANNEL_ORIGINS
-from ..model.ranges import matches, series, sort_key
+from ..knowledge.channels import CHANNEL_ORIGINS
+from ..knowledge.ranges import matches, series, sort_key
 from ..model.recipe import names_module
 from .problem import Candidate, Stack
 from .problem_builder import ProblemInputs
@@ -52,7 +52,7 @@ def _held(inputs: ProblemInputs, stack: Stack, chosen: Candidate, newest: str) -
     if sort_key(best.version) < sort_key(newest):
         glibc = f", glibc {request.glibc}" if request.glibc else ""
         said = (
-            f"the newest, {newest}, has nothing for {request.arch}{glibc} and a Python of this site"
+            f"the newest, {newest}, has no file for {request.arch}{glibc} and a Python of this site"
         )
         if best.id == chosen.id:
             return said

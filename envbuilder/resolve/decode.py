@@ -8,7 +8,7 @@ import clingo
 
 from .dominance import Vector
 from .encoding import EncodedProblem, roles
-from .problem import LEVELS, Assumption, Change, ChangeKind, Problem, Stack
+from .problem import LEVELS, Assumption, Change, ChangeKind, Stack, StackProblem
 
 # The priorities of the levels in engine.lp: downwards from the first; "newest" has one for each
 # want, and those after it are the last.
@@ -103,7 +103,7 @@ def changed(encoded: EncodedProblem, change: Change) -> str:
     return f"{_OF_WANTS[change.kind]}({place})"
 
 
-def _violated(problem: Problem, rule: int, remedy: int | None) -> tuple[str, str | None]:
+def _violated(problem: StackProblem, rule: int, remedy: int | None) -> tuple[str, str | None]:
     """Return the key of a rule and the remedy that was taken for it."""
     found = problem.rules[rule]
     return found.key, None if remedy is None else found.remedies[remedy].id

@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import replace
 from typing import TypeVar
 
-from .problem import Candidate, CandidateId, Module, Problem
+from .problem import Candidate, CandidateId, SolverModule, StackProblem
 
 Vector = tuple[int, ...]
 Brought = frozenset[tuple["str | None", bool]]
@@ -23,7 +23,7 @@ Brought = frozenset[tuple["str | None", bool]]
 T = TypeVar("T")
 
 
-def keep(problem: Problem, relaxing: bool = False) -> Problem:
+def keep(problem: StackProblem, relaxing: bool = False) -> StackProblem:
     """Return a problem with those modules and candidates that are worth looking at.
 
     ``relaxing``: where closest stacks are looked for, what is the nearest to what was asked counts
@@ -58,13 +58,13 @@ def keep(problem: Problem, relaxing: bool = False) -> Problem:
 
 
 def _modules(
-    problem: Problem, traits: _Traits, inside: Mapping[str, Sequence[Candidate]]
+    problem: StackProblem, traits: _Traits, inside: Mapping[str, Sequence[Candidate]]
 ) -> Iterator[str]:
     """Yield the names of the modules that are worth looking at."""
     own = {name: sorted(those, key=lambda c: c.component) for name, those in inside.items()}
     places = {name: n for n, name in enumerate(sorted(m.name for m in problem.modules))}
     named = frozenset(_named(problem))
-    groups: dict[Hashable, list[Module]] = {}
+    groups: dict[Hashable, list[SolverModule]] = {}
     for module in traits.weighty:
         candidates = own.get(module.name, ())
         components = Counter(each.component for each in candidates)
@@ -74,16 +74,16 @@ def _modules(
             parts = tuple(traits.of_candidate(each) for each in candidates)
             groups.setdefault((traits.of_module(module), parts), []).append(module)
 
-    def distances(module: Module) -> Vector:
+    def distances(module: SolverModule) -> Vector:
         return tuple(n for each in own.get(module.name, ()) for n in traits.distances(each))
 
-    def ranks(module: Module) -> Vector:
+    def ranks(module: SolverModule) -> Vector:
         return tuple(each.rank for each in own.get(module.name, ()))
 
-    def place(module: Module) -> Vector:
+    def place(module: SolverModule) -> Vector:
         return (places[module.name],)
 
-    def of_remedies(module: Module) -> Vector:
+    def of_remedies(module: SolverModule) -> Vector:
         """What only a remedy uses weighs with its module's place."""
         there = own.get(module.name, ())
         return tuple(places[module.name] + c.rank for c in there if c.component in problem.optional)
@@ -97,7 +97,7 @@ def _modules(
 
 
 def _with_inert(
-    modules: frozenset[str], problem: Problem, inert: Mapping[str, Brought]
+    modules: frozenset[str], problem: StackProblem, inert: Mapping[str, Brought]
 ) -> frozenset[str]:
     """Return the modules and the inert ones that they load, directly or not."""
     loads = {module.name: module.loads for module in problem.modules}
@@ -110,7 +110,7 @@ def _with_inert(
     return frozenset(found)
 
 
-def _inert(problem: Problem) -> dict[str, Brought]:
+def _inert(problem: StackProblem) -> dict[str, Brought]:
     """Return the modules that matter to no other one, each with the traits of all that it brings.
 
     Nobody loads such a one explicitly: it provides nothing, replaces nothing and is no parent. What
@@ -146,7 +146,7 @@ def _inert(problem: Problem) -> dict[str, Brought]:
     return {name: frozenset(brought) for name, brought in found.items()}
 
 
-def _named(problem: Problem) -> Iterator[str]:
+def _named(problem: StackProblem) -> Iterator[str]:
     """Yield the modules that others name, or that are loaded in any case."""
     yield from problem.preload
     for module in problem.modules:
@@ -178,7 +178,7 @@ def _front(group: Sequence[T], measure: Callable[[T], Vector]) -> list[T]:
 class _Traits:
     """What tells modules and candidates apart, but for their ranks and names."""
 
-    def __init__(self, problem: Problem, relaxing: bool) -> None:
+    def __init__(self, problem: StackProblem, relaxing: bool) -> None:
         self.inert = _inert(problem)
         self.weighty = tuple(each for each in problem.modules if each.name not in self.inert)
         self._sets = _memberships(problem)
@@ -202,7 +202,7 @@ class _Traits:
         """Return how far a candidate is from what each want asks that it is some distance from."""
         return tuple(self._distances.get(each.id, {}).values())
 
-    def of_module(self, module: Module) -> Hashable:
+    def of_module(self, module: SolverModule) -> Hashable:
         nothing: Brought = frozenset()
         return (
             *(module.key, module.parents, module.hidden, module.conflicts, module.families),
@@ -214,7 +214,7 @@ class _Traits:
         )
 
 
-def _memberships(problem: Problem) -> dict[CandidateId, list[int]]:
+def _memberships(problem: StackProblem) -> dict[CandidateId, list[int]]:
     """Return for each candidate the sets of the problem that it is in, by their places."""
     found: dict[CandidateId, list[int]] = {}
     for place, those in enumerate(dict.fromkeys(_sets(problem))):
@@ -223,7 +223,7 @@ def _memberships(problem: Problem) -> dict[CandidateId, list[int]]:
     return found
 
 
-def _sets(problem: Problem) -> Iterator[frozenset[CandidateId]]:
+def _sets(problem: StackProblem) -> Iterator[frozenset[CandidateId]]:
     for each in problem.candidates:
         if each.pythons is not None:
             yield each.pythons

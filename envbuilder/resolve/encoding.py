@@ -9,7 +9,7 @@ from functools import cached_property
 import clingo
 
 from .loading import closure
-from .problem import LAWS, Assumption, Candidate, Module, Problem, Rule, Want
+from .problem import LAWS, Assumption, Candidate, Rule, SolverModule, StackProblem, Want
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class EncodedProblem:
     ``kept``: the modules and candidates that the program is told of, see ``dominance``.
     """
 
-    problem: Problem
-    kept: Problem
+    problem: StackProblem
+    kept: StackProblem
 
     @cached_property
     def numbers(self) -> Mapping[str, Mapping[str, int]]:
@@ -55,7 +55,7 @@ class EncodedProblem:
         return {each: clingo.parse_term(f"on({atom})") for each, atom in _assumptions(self)}
 
     @cached_property
-    def modules(self) -> dict[str, Module]:
+    def modules(self) -> dict[str, SolverModule]:
         return {module.name: module for module in self.kept.modules}
 
     @cached_property
@@ -160,7 +160,7 @@ def _module_facts(encoded: EncodedProblem) -> Iterator[str]:
         yield _all(f"brings({number[name]},", brought, number)
 
 
-def _parents(module: Module, encoded: EncodedProblem) -> Iterator[str]:
+def _parents(module: SolverModule, encoded: EncodedProblem) -> Iterator[str]:
     """Yield what must be loaded before a module."""
     number, m = encoded.numbers["module"], encoded.numbers["module"][module.name]
     # An alternative that names an unknown module cannot come true.
@@ -176,7 +176,7 @@ def _parents(module: Module, encoded: EncodedProblem) -> Iterator[str]:
         yield f":- touched({m}), on(law(loading))."
 
 
-def _hidden(module: Module, encoded: EncodedProblem) -> Iterator[str]:
+def _hidden(module: SolverModule, encoded: EncodedProblem) -> Iterator[str]:
     """Yield what a module may not be loaded beside, because its name means another one there."""
     number, m = encoded.numbers["module"], encoded.numbers["module"][module.name]
     for a, alternative in enumerate(module.hidden):

@@ -24,8 +24,8 @@ from .loading import order
 from .problem import (
     CHANGE_COSTS,
     Assumption,
-    Problem,
     Stack,
+    StackProblem,
 )
 
 _OPTIONS = ("-t1", "--seed=1", "--opt-strategy=usc", "--warn=none")
@@ -66,23 +66,19 @@ class Limits:
             raise LimitError(f"no answer within {self.megabytes:g} MB")
 
 
-def solve(problem: Problem, limits: Limits | None = None) -> Stack | None:
+def solve(problem: StackProblem, limits: Limits | None = None) -> Stack | None:
     """Return the best stack, or None where the problem has none. Raises LimitError."""
     program = _Program(problem, limits or Limits())
     return program.solve(program.atoms)[1]
 
 
 def closest(
-    problem: Problem,
-    count: int = 3,
-    limits: Limits | None = None,
-    among: frozenset[Assumption] | None = None,
+    problem: StackProblem, count: int = 3, limits: Limits | None = None
 ) -> tuple[tuple[Stack, ...], bool]:
     """Return stacks that work once something asked for is changed, the cheapest change first.
 
     No stack's changes hold all the changes of an earlier one. Ends after *count* stacks; the other
-    value is whether the *limits* (default: 20 s) ended it before it had them all. *among*: what
-    alone may be changed; None: all that can be.
+    value is whether the *limits* (default: 20 s) ended it before it had them all.
     """
     found: list[Stack] = []
     free = {
@@ -90,7 +86,6 @@ def closest(
         *(Assumption("flag", flag) for flag in problem.flags),
         *(Assumption("row", rule.row) for rule in problem.rules if rule.can_waive),
     }
-    free &= free if among is None else among
     limits = limits or Limits(seconds=20.0)
     try:
         while len(found) < count and (not found or found[-1].changes):
@@ -108,12 +103,14 @@ def closest(
     return tuple(found), False
 
 
-def conflict(problem: Problem) -> tuple[Assumption, ...]:
+def conflict(problem: StackProblem) -> tuple[Assumption, ...]:
     """Return a minimal set of assumptions that cannot hold together; empty: there is a stack."""
     return next(conflicts(problem), ())
 
 
-def conflicts(problem: Problem, limits: Limits | None = None) -> Iterator[tuple[Assumption, ...]]:
+def conflicts(
+    problem: StackProblem, limits: Limits | None = None
+) -> Iterator[tuple[Assumption, ...]]:
     """Yield minimal sets of assumptions, none of which can hold together: see ``problem``.
 
     No two sets share more than laws, so each is a conflict of its own; none: there is a stack. A
@@ -187,7 +184,7 @@ class _Program:
     """
 
     def __init__(
-        self, problem: Problem, limits: Limits, relaxing: bool = False, objective: bool = True
+        self, problem: StackProblem, limits: Limits, relaxing: bool = False, objective: bool = True
     ) -> None:
         limits.check()
         self.encoded = EncodedProblem(problem, keep(problem, relaxing))

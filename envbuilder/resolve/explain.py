@@ -7,22 +7,17 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from ..errors import KnownBadError, NoSolutionError, Place, Problem
-from ..model import matching
-from ..model.channels import channel_name, package_name
-from ..model.conda_order import conda_matches
-from ..model.knowledge import Advisory, Row
-from ..model.module_names import statement, unread_modules
-from ..model.module_variants import loaded_as
-from ..model.ranges import ANY_VERSION
+from ..knowledge import matching
+from ..knowledge.channels import channel_name, package_name
+from ..knowledge.conda_order import conda_matches
+from ..knowledge.ranges import ANY_VERSION
+from ..knowledge.rows import Advisory, Row
+from ..machine.modules.names import statement, unread_modules
+from ..machine.modules.variants import loaded_as
 from ..model.recipe import names_module
 from ..text import filled, nearest
 from .engine import LimitError, Limits, closest, conflicts, solve
-from .problem import (
-    Assumption,
-    Stack,
-    Want,
-)
-from .problem import Problem as StackProblem
+from .problem import Assumption, Stack, StackProblem, Want
 from .problem_builder import ProblemInputs, problem_inputs
 from .providers import channel_packages
 from .request import Request
@@ -38,9 +33,9 @@ ALL_CONFLICTS = 20
 _SECONDS = 20.0
 
 _LAWS = {
-    "generations": "what runs together is of one toolchain generation",
-    "replaces": "a release takes another's place only within its ABI series and generation",
-    "loading": "modules that exclude each other, or need others first, are not loaded together",
+    "generations": "all components of a stack belong to one toolchain generation",
+    "replaces": "a release replaces another one only within its ABI series and generation",
+    "loading": "conflicting modules cannot be loaded together, nor modules without their parents",
 }
 
 
@@ -78,9 +73,13 @@ def no_solution(request: Request, verbose: bool = False) -> NoSolutionError:
     message = "\n".join(_lines(inputs, shown, found[len(shown) :], stacks, late))
     members = [each for one in shown for each in one]
     known_bad = any(each.of.kind == "row" for one in found for each in one)
-    error = (KnownBadError if known_bad else NoSolutionError)(message)
+    error = (
+        KnownBadError("plan.known-bad", message)
+        if known_bad
+        else NoSolutionError("plan.no-solution", message)
+    )
     place = next((each.place for each in members if each.place), None)
-    error.problems = (Problem(message, place, tuple(_hints(inputs, members))),)
+    error.problems = (Problem(error.id, message, place, tuple(_hints(inputs, members))),)
     error.details = {
         "conflicts": [[each.plain() for each in one] for one in found],
         "closest": [
@@ -108,8 +107,9 @@ def _conflicts(inputs: ProblemInputs) -> tuple[Conflict, ...]:
 def too_hard(limit: LimitError) -> NoSolutionError:
     """Return the error for a request that the solver gave up on."""
     return NoSolutionError(
-        f"the solver gave up: {limit}",
-        "narrow the ranges of the recipe's stack, or name modules in it, so that less is to choose",
+        "plan.solver-limit",
+        f"the solver reached its limit: {limit}",
+        "narrow the ranges of the recipe's stack, or name modules in it, to reduce the choices",
     )
 
 
@@ -144,9 +144,10 @@ def _in_words(inputs: ProblemInputs, members: Conflict, first: bool) -> Iterator
         yield f"{verb} {members[0].text} {where}"
     else:
         if first:
-            yield f"no stack {where} has all of this:"
+            yield f"no stack {where} satisfies all of these:"
         else:
-            yield f"and, independently of that, {f'{verb} this' if alone else 'not all of this'}:"
+            also = f"{verb} this" if alone else "no stack satisfies all of these"
+            yield f"independently, {also}:"
         yield from _listed(members)
     yield from (f"  {line}" for line in _nothing_there(inputs, members))
 
@@ -173,15 +174,15 @@ def _hints(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator[str]:
         if inputs.request.backend.channels:
             yield from _recorded_pythons(inputs)
         else:
-            yield "envbuild doctor lists the interpreters and what each lacks"
+            yield "envbuild doctor lists the interpreters and what each of them lacks"
     site = inputs.request.site
     if site.module_trees and site.snapshot is None and not site.modules:
-        yield f"no module of site {site.name} is recorded: envbuild sites snapshot records them"
+        yield f"no module of site {site.name} is recorded; run envbuild sites snapshot"
     # What the table of flags says has no row of its own to show.
     known = {each.id for each in matching.rows(inputs.request.knowledge)}
     rows = [each.of.name for each in members if each.of.kind == "row" and each.of.name in known]
     if rows:
-        yield f"envbuild advisories show {rows[0]} says more"
+        yield f"for details: envbuild advisories show {rows[0]}"
 
 
 def _recorded_pythons(inputs: ProblemInputs) -> Iterator[str]:
@@ -189,7 +190,7 @@ def _recorded_pythons(inputs: ProblemInputs) -> Iterator[str]:
     for name in inputs.request.recipe.channels:
         held = inputs.request.knowledge.channels[name].packages.get("python", ())
         found = sorted({arch for each in held for arch in each.arch})
-        yield f"of channel {name} a python is recorded for {', '.join(found) or 'nothing'}"
+        yield f"channel {name} has a python for {', '.join(found) or 'no architecture'}"
 
 
 def member(inputs: ProblemInputs, of: Assumption) -> Member:
@@ -205,7 +206,7 @@ def member(inputs: ProblemInputs, of: Assumption) -> Member:
         value = inputs.request.recipe.runtime.flags[name]
         return Member(of, f"{name}={value}", inputs.request.places.get(f"flags.{name}"))
     if of.kind == "fit":
-        return Member(of, f"each release of {name} is for certain Pythons only")
+        return Member(of, f"each release of {name} supports only certain Pythons")
     if of.kind == "provider":
         one_version = name in inputs.request.knowledge.components
         fulfilling = " or ".join(inputs.request.knowledge.fulfilling(name))
@@ -244,7 +245,7 @@ def _nothing_there(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator
         unread = [name for name, component in all_unread if component == required.component]
         if unread and not names_module(constraint):
             yield (
-                f"the site has {unread[0]}{_more(unread)}, whose name says no release: "
+                f"the name of the site's module {unread[0]}{_more(unread)} contains no release: "
                 f"state it in the site file, modules: {statement(unread[0], required.component)}"
             )
         if member.of not in wants:
@@ -258,14 +259,14 @@ def _nothing_there(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator
         if there:
             listing = ", ".join(f"{c.version} ({c.origin})" for c in there[:5])
             more = f" and {len(there) - 5} more" if len(there) > 5 else ""
-            yield f"of {want.component} there is {listing}{more}"
+            yield f"available {want.component}: {listing}{more}"
         elif len(members) > 1:
-            yield f"nothing provides {want.component} there at all"
+            yield f"nothing provides {want.component} there"
         yield from _hidden(inputs.request, want.component, constraint)
         for name, refused in sorted(inputs.request.refused):
             if name == want.component:
                 who = "channels do" if inputs.request.backend.channels else "package index does"
-                yield f"the {who} not offer {name} {refused}"
+                yield f"the {who} not have {name} {refused}"
 
 
 def _module_text(inputs: ProblemInputs, module: str, component: str) -> str:
@@ -279,8 +280,8 @@ def _module_text(inputs: ProblemInputs, module: str, component: str) -> str:
     if words:
         return f"module {module} provides {words}"
     return (
-        f"module {module} is there, and nothing says which {component} it is: state it in the "
-        f"site file, modules: {statement(module, component)}"
+        f"the release of {component} in module {module} is unknown: state it in the site file, "
+        f"modules: {statement(module, component)}"
     )
 
 
@@ -299,8 +300,8 @@ def _hidden(request: Request, component: str, constraint: str) -> Iterator[str]:
     for (locator, by), those in versions.items():
         channel, name = channel_name(locator), package_name(locator)
         yield (
-            f"channel {channel} has {name} {', '.join(those[:3])}, which channel {by} hides: it "
-            f"comes first and has {name} as well"
+            f"channel {by} hides {name} {', '.join(those[:3])} of channel {channel}: it comes "
+            f"first and also has {name}"
         )
 
 
@@ -317,7 +318,7 @@ def _changes(inputs: ProblemInputs, stack: Stack) -> Iterator[str]:
             also = "with " if change.kind == "add" else ""
             yield f"{also}{candidate.component} {candidate.version} ({source})"
         elif change.kind == "waive":
-            yield f"as it is, with the risk: --allow {change.of.name}=REASON"
+            yield f"unchanged, accepting the risk: --allow {change.of.name}=REASON"
         else:
             yield f"without {change.of.name}"
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
-from ..model.condition import OPERATIONS, Lookup, Value
-from ..model.knowledge import Component
-from ..model.recipe import Beside, Recipe
+from ..knowledge.conditions import NO_LIBRARY, Lookup, Value
+from ..knowledge.rows import Component
+from ..model.recipe import Recipe
+from ..model.runtime import CollectiveRuntime
 from ..model.site import SiteFacts
 from .request import Request
-
-# Horovod's build variables for its operations on GPUs; all of them at once from 0.20 on.
-_GPU_FLAG = "HOROVOD_GPU_"
-_ALL_OPERATIONS = "HOROVOD_GPU_OPERATIONS"
 
 # How packages, their builds, local versions and indexes that are for GPUs are named: cupy-cuda12x,
 # tensorflow-gpu, 2.1.0+cu118, whl/cu126. A toolchain such as fosscuda is not meant.
@@ -24,11 +21,14 @@ _FOR_GPUS = re.compile(r"(?<![a-z0-9])(cuda|gpu|nvidia|cu1\d)", re.IGNORECASE)
 class Facts(NamedTuple):
     """Facts that are the same for every stack that a request may end in, or that a user states.
 
-    ``flags``: those that are set; None: nobody knows which.
+    ``flags``: those that are set; None: nobody knows which. ``runtime``: the one whose flags they
+    are, in its ``release``; None: in one that reads all of them.
     """
 
     stated: Mapping[str, Value]
     flags: Mapping[str, str] | None = None
+    runtime: CollectiveRuntime | None = None
+    release: str | None = None
 
     def without(self, gone: frozenset[str]) -> Facts:
         """Return the facts as they are where these flags are not set."""
@@ -42,8 +42,10 @@ class Facts(NamedTuple):
             return self.stated.get(name)
         if owner == "flags":
             return self.flags.get(rest, "")
-        one = self.flags.get(_GPU_FLAG + rest.upper())
-        return (one or self.flags.get(_ALL_OPERATIONS) or "CPU").upper()
+        return self._operations(self.flags).get(rest, NO_LIBRARY)
+
+    def _operations(self, flags: Mapping[str, str]) -> Mapping[str, str]:
+        return self.runtime.meaning(flags, self.release).operations if self.runtime else {}
 
     def are_for_cpus(self) -> bool:
         """Whether it is stated that no GPU is used."""
@@ -51,14 +53,12 @@ class Facts(NamedTuple):
 
     def flags_behind(self, names: frozenset[str]) -> frozenset[str]:
         """Return the flags that are set and that these facts depend on."""
-        behind: set[str] = set()
-        for name in names:
-            owner, _, rest = name.partition(".")
-            if owner == "flags":
-                behind.add(rest)
-            elif owner == "ops":
-                behind |= {_GPU_FLAG + rest.upper(), _ALL_OPERATIONS}
-        return frozenset(behind & set(self.flags or ()))
+        operations = {name.removeprefix("ops.") for name in names if name.startswith("ops.")}
+        return frozenset(
+            flag
+            for flag, value in (self.flags or {}).items()
+            if f"flags.{flag}" in names or operations & self._operations({flag: value}).keys()
+        )
 
 
 def recipe_facts(recipe: Recipe) -> dict[str, Value]:
@@ -77,14 +77,13 @@ def has_gpu_component(names: Iterable[str], components: Mapping[str, Component])
     return any(known.gpu for name in names if (known := components.get(name)))
 
 
-def uses_gpu(recipe: Recipe, components: Mapping[str, Component]) -> bool:
+def uses_gpu(recipe: Recipe, components: Mapping[str, Component], entry: CollectiveRuntime) -> bool:
     """Whether a recipe asks for GPUs.
 
     It does by a component of its stack, an operation of its runtime, a package that is named for
     them, or a runtime whose programs use the GPUs that they find.
     """
     runtime = recipe.runtime
-    flags = Facts({}, runtime.flags)
     texts = (
         *recipe.stack.values(),
         *recipe.pip_names.values(),
@@ -94,8 +93,8 @@ def uses_gpu(recipe: Recipe, components: Mapping[str, Component]) -> bool:
     )
     return (
         has_gpu_component((*recipe.stack, runtime.package), components)
-        or runtime.package in get_args(Beside)
-        or any(flags.lookup(f"ops.{each}") != "CPU" for each in OPERATIONS)
+        or entry.TRAITS.holder is not None
+        or bool(entry.meaning(runtime.flags, None).operations)
         or any(_FOR_GPUS.search(text) for text in texts)
     )
 
@@ -108,11 +107,11 @@ def request_facts(request: Request) -> Facts:
         "arch": request.arch,
         "scheduler": site.scheduler,
         "glibc": request.snapshot.glibc,
-        "uses_gpu": uses_gpu(recipe, request.knowledge.components),
+        "uses_gpu": uses_gpu(recipe, request.knowledge.components, request.runtime),
     }
     found |= site_facts(site.facts, request.facts)
     stated = {name: value for name, value in found.items() if value is not None}
-    return Facts(stated, recipe.runtime.flags)
+    return Facts(stated, recipe.runtime.flags, request.runtime)
 
 
 def site_facts(*those: SiteFacts) -> dict[str, Value]:

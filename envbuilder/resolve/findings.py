@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..model.knowledge import Remedy
-from ..model.plan import Finding, FindingStatus
+from ..knowledge.rows import Remedy
+from ..model.plan import FindingStatus, PlanFinding
 from .pool import describe
 from .problem import Rule, Stack
 from .problem_builder import ProblemInputs
@@ -14,7 +14,9 @@ from .rules import GroundRule
 _WEIGHT = {"waived": 0, "lifted": 1, "warning": 2, "unknown": 3, "info": 4}
 
 
-def findings(inputs: ProblemInputs, stack: Stack, *, silent: bool = False) -> tuple[Finding, ...]:
+def findings(
+    inputs: ProblemInputs, stack: Stack, *, silent: bool = False
+) -> tuple[PlanFinding, ...]:
     """Return all rows that hold or may hold for the stack, the weightiest first.
 
     *silent*: with those that only decide between what else is equal.
@@ -47,13 +49,13 @@ def in_case(rule: Rule, flags: frozenset[str]) -> bool:
 
 def _finding(
     inputs: ProblemInputs, each: GroundRule, effective: frozenset[str], taken: str | None
-) -> Finding:
+) -> PlanFinding:
     row = each.row
     there = [
         inputs.candidate(name) for slot in each.rule.slots for name in sorted(slot & effective)
     ]
     remedy = next((one for one in row.remedies if one.id == taken), None)
-    return Finding(
+    return PlanFinding(
         id=row.id,
         status=_status(each, remedy),
         severity=row.severity,
@@ -89,7 +91,7 @@ def remedy_text(remedy: Remedy) -> str:
     }[remedy.kind]
 
 
-def _once(found: list[Finding]) -> Iterator[Finding]:
+def _once(found: list[PlanFinding]) -> Iterator[PlanFinding]:
     """Leave out what a weightier finding of the same row already says."""
     seen: set[str] = set()
     for each in sorted(found, key=lambda one: _WEIGHT[one.status]):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..model.knowledge import Knowledge, Row
-from ..model.ranges import matches
+from ..knowledge.ranges import matches
+from ..knowledge.rows import Knowledge, Row
 from ..model.recipe import Recipe
+from ..model.runtime import CollectiveRuntime
 from .facts import Facts, recipe_facts
 from .flag_table import flag_table
 from .pool import Pool
@@ -28,7 +29,9 @@ class FlagRefusal:
     flag: str | None
 
 
-def flag_refusals(recipe: Recipe, knowledge: Knowledge) -> tuple[FlagRefusal, ...]:
+def flag_refusals(
+    recipe: Recipe, knowledge: Knowledge, runtime: CollectiveRuntime
+) -> tuple[FlagRefusal, ...]:
     """Return why no release of the runtime takes the recipe's flags; nothing if one does.
 
     Only what holds for every site is looked at: rows whose facts the recipe does not state, and
@@ -36,7 +39,7 @@ def flag_refusals(recipe: Recipe, knowledge: Knowledge) -> tuple[FlagRefusal, ..
     """
     pool = _releases(recipe, knowledge)
     flags = recipe.runtime.flags
-    facts = Facts(recipe_facts(recipe), flags)
+    facts = Facts(recipe_facts(recipe), flags, runtime)
     rows = knowledge.model_copy(update={"advisories": (), "couplings": ()})
     grounded = (
         *ground(rows, pool, facts, recipe.allow),

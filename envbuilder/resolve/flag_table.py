@@ -6,20 +6,20 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from ..model.knowledge import Flag, FlagRule, Knowledge
-from ..model.ranges import matches, version
-from ..model.recipe import Severity
+from ..knowledge.ranges import matches, version
+from ..knowledge.rows import Flag, FlagRule, Knowledge
+from ..knowledge.terms import Severity
 from .pool import Pool
 from .problem import Candidate, FlagCase, Rule
 from .rules import GroundRule
 
 _KINDS: Mapping[str, tuple[Severity, str | None]] = {
-    "EARLY": ("error", "leave it out, or take a release that reads it"),
-    "LATE": ("warning", "leave it out"),
-    "TEXT": ("error", "leave it out where no is meant"),
-    "ZERO": ("warning", "leave it out"),
+    "EARLY": ("error", "remove it, or use a release that reads it"),
+    "LATE": ("warning", "remove it"),
+    "TEXT": ("error", "remove it if you mean no"),
+    "ZERO": ("warning", "remove it"),
     "VALUE": ("error", None),
-    "HOME": ("error", "leave it out: it is derived from the module that is chosen"),
+    "HOME": ("error", "remove it: envbuild derives it from the chosen module"),
 }
 """What can be wrong with a flag: how bad that is, and what to do."""
 
@@ -100,12 +100,12 @@ def _wrong(flag: Flag, release: str, value: str, ever: bool) -> Iterator[str]:
 def _summary(kind: str, name: str, value: str, flag: Flag, release: str) -> str:
     runtime = flag.runtime
     return {
-        "EARLY": f"{name} is read from {runtime} {flag.since} on: before, it does nothing",
-        "LATE": f"{name} is read up to {runtime} {flag.until}: since then it does nothing",
-        "TEXT": f"{name}={value} counts as 1: up to {runtime} {flag.any_text_until} any text does",
-        "ZERO": f"{name}=0 counts as not set: only 1 does anything",
-        "VALUE": f"{name}={value} is no value of it; it takes {_values(flag, release)}",
-        "HOME": f"{name}={value} is not where the {flag.home_of} of the stack lies",
+        "EARLY": f"{runtime} reads {name} only from release {flag.since} on",
+        "LATE": f"{runtime} ignores {name} after release {flag.until}",
+        "TEXT": f"{name}={value} counts as 1: any text does up to {runtime} {flag.any_text_until}",
+        "ZERO": f"{name}=0 counts as unset: only 1 has an effect",
+        "VALUE": f"{name}={value} is not valid; valid: {_values(flag, release)}",
+        "HOME": f"{name}={value} is not the folder of the {flag.home_of} of the stack",
     }[kind]
 
 

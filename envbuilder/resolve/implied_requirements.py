@@ -4,44 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..model.horovod import HOROVOD
-from ..model.knowledge import Knowledge, Need
-from ..model.module_names import stem
-from ..model.ranges import matches
+from ..knowledge.ranges import matches
+from ..knowledge.rows import Knowledge, Need
+from ..machine.modules.names import stem
 from ..model.recipe import Recipe
+from ..model.runtime import Runtimes
 from ..model.site import Snapshot
 from .request import Requirement
 
-BUNDLED = "distributed-dl-training"
-BUILT_WITH = "flit-core"
-"""The component that the bundled runtime is built with."""
 
-
-def runtime_requirements(recipe: Recipe, knowledge: Knowledge) -> tuple[Requirement, ...]:
+def runtime_requirements(
+    recipe: Recipe, knowledge: Knowledge, runtimes: Runtimes
+) -> tuple[Requirement, ...]:
     """Return what must be in the environment: for the bundled runtime, and for the recipe's."""
-    why = f"runtime {BUNDLED}"
-    own = [Requirement(name, "*", why) for name in ("numpy", "mpi4py", "mpi")]
+    own = [
+        Requirement(component, constraint, f"runtime {name}")
+        for name, each in runtimes.items()
+        if each.TRAITS.bundled or name == recipe.runtime.package
+        for component, constraint in each.TRAITS.needs.items()
+    ]
     known = knowledge.components.get(recipe.runtime.package)
     return tuple(_once([*own, *_of(known.needs if known else (), recipe, knowledge)]))
 
 
 def build_requirements(
-    recipe: Recipe, knowledge: Knowledge, snapshot: Snapshot
+    recipe: Recipe, knowledge: Knowledge, snapshot: Snapshot, runtimes: Runtimes
 ) -> tuple[Requirement, ...]:
     """Return what must be there while the runtimes are built, as far as it is planned."""
-    own = Requirement(BUILT_WITH, ">=3.2", f"building runtime {BUNDLED}")
+    own = [
+        Requirement(component, constraint, f"building runtime {name}")
+        for name, each in runtimes.items()
+        for component, constraint in each.TRAITS.build_needs.items()
+        if each.TRAITS.bundled or name == recipe.runtime.package
+    ]
     known = knowledge.components.get(recipe.runtime.package)
     needs = _of(known.build_needs if known else (), recipe, knowledge)
     return (
-        *_once([own, *_planned(needs, knowledge, snapshot)]),
+        *_once([*own, *_planned(needs, knowledge, snapshot)]),
         *_verifying(recipe),
     )
 
 
 def _verifying(recipe: Recipe) -> Iterator[Requirement]:
-    """Yield what the site's own Horovod is looked at with; one that is built needs it anyway."""
-    if recipe.runtime.origin == "module" and recipe.runtime.package == HOROVOD:
-        yield Requirement("pyelftools", "*", f"verifying runtime {HOROVOD}")
+    """Yield what the site's own runtime is looked at with; one that is built needs it anyway."""
+    if recipe.runtime.origin == "module":
+        yield Requirement("pyelftools", "*", f"verifying runtime {recipe.runtime.package}")
 
 
 def _planned(

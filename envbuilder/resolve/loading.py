@@ -26,7 +26,7 @@ from itertools import chain
 from typing import Literal
 
 from ..model.site import StatedModule
-from .problem import Module
+from .problem import SolverModule
 
 Action = tuple[Literal["load", "unload"], str]
 
@@ -41,7 +41,7 @@ class LoadError(Exception):
 
 
 def order(
-    modules: Mapping[str, Module],
+    modules: Mapping[str, SolverModule],
     loads: frozenset[str],
     preload: tuple[str, ...],
     final: frozenset[str],
@@ -66,21 +66,21 @@ def order(
 
 
 @dataclass
-class Session:
+class LoadedModules:
     """What is loaded while actions are carried out. ``state``: key -> (module, is it loaded).
 
     A module is not loaded yet while what it loads is; Lmod calls that pending. What loads modules
     of the tree that it opens itself opens that first.
     """
 
-    modules: Mapping[str, Module]
+    modules: Mapping[str, SolverModule]
     autoswap: bool
     state: dict[str, tuple[str, bool]] = field(default_factory=dict)
     holders: dict[str, str] = field(default_factory=dict)
     reloading: set[str] = field(default_factory=set)
 
-    def copy(self) -> Session:
-        return Session(self.modules, self.autoswap, dict(self.state), dict(self.holders))
+    def copy(self) -> LoadedModules:
+        return LoadedModules(self.modules, self.autoswap, dict(self.state), dict(self.holders))
 
     def loaded(self) -> tuple[str, ...]:
         return tuple(name for name, active in self.state.values() if active)
@@ -112,7 +112,7 @@ class Session:
         there, active = self.state.get(module.key, ("", False))
         if active:
             if there != name and not self.autoswap:
-                raise LoadError(f"{there} is loaded, which {name} would take the place of")
+                raise LoadError(f"{name} would replace {there}, which is loaded")
             self._unload(there)
         pending = frozenset(loaded for loaded, _ in self.state.values())
         if not _is_found(module, pending):
@@ -124,7 +124,7 @@ class Session:
             if self.state.get(_module(self.modules, below).key, ("",))[0] != below:
                 yield below
         if module.key not in self.state:
-            raise LoadError(f"what {name} loads takes it away again")
+            raise LoadError(f"a module that {name} loads unloads it again")
         others = self._join_families(module)
         # What it loads may be of its own name: that one stays then.
         if self.state[module.key] == (name, False):
@@ -141,7 +141,7 @@ class Session:
         for other, _ in self.state.values():
             below = self.modules[other]
             if name in chain(*below.parents) and not _is_found(below, frozenset(self.loaded())):
-                raise LoadError(f"without {name}, {other} is no longer found")
+                raise LoadError(f"{other} is no longer found without {name}")
 
     def _refuse_hidden(self) -> None:
         """Raise LoadError where the name of a loaded module means another one by now.
@@ -152,15 +152,17 @@ class Session:
         for name in loaded:
             for alternative in self.modules[name].hidden:
                 if loaded.issuperset(alternative):
-                    raise LoadError(f"beside {', '.join(alternative)}, {name} means another module")
+                    raise LoadError(
+                        f"{name} means another module together with {', '.join(alternative)}"
+                    )
 
-    def _join_families(self, module: Module) -> list[str]:
+    def _join_families(self, module: SolverModule) -> list[str]:
         """Enter the module into its families; return the keys of those that held them."""
         held = [self.holders.get(family) for family in module.families]
         self.holders.update(dict.fromkeys(module.families, module.key))
         return [key for key in held if key is not None and key != module.key]
 
-    def _replace_family(self, module: Module, others: list[str]) -> Iterator[str]:
+    def _replace_family(self, module: SolverModule, others: list[str]) -> Iterator[str]:
         """Unload those of its families, the last one first, and load the module once more."""
         if not others:
             return
@@ -176,24 +178,24 @@ class Session:
         self.reloading.discard(module.name)
 
 
-def _module(modules: Mapping[str, Module], name: str) -> Module:
+def _module(modules: Mapping[str, SolverModule], name: str) -> SolverModule:
     try:
         return modules[name]
     except KeyError:
-        raise LoadError(f"no module is called {name}") from None
+        raise LoadError(f"there is no module {name}") from None
 
 
-def _is_found(module: Module, loaded: frozenset[str]) -> bool:
+def _is_found(module: SolverModule, loaded: frozenset[str]) -> bool:
     """Whether a tree that holds the module is open."""
     return not module.parents or any(loaded.issuperset(each) for each in module.parents)
 
 
-def _refuse_conflict(module: Module, state: Mapping[str, tuple[str, bool]]) -> None:
+def _refuse_conflict(module: SolverModule, state: Mapping[str, tuple[str, bool]]) -> None:
     for each in module.conflicts:
         for key in (each, each.rpartition("/")[0]):
             other, active = state.get(key, ("", False))
             if active and each in (key, other):
-                raise LoadError(f"{module.name} is not loaded beside {other}")
+                raise LoadError(f"{module.name} conflicts with {other}")
 
 
 @dataclass
@@ -205,7 +207,7 @@ class _Search:
     which there is no way.
     """
 
-    modules: Mapping[str, Module]
+    modules: Mapping[str, SolverModule]
     final: frozenset[str]
     replaced: Mapping[str, str]
     rest: tuple[str, ...]
@@ -216,7 +218,7 @@ class _Search:
 
     def run(self, preload: tuple[str, ...]) -> tuple[Action, ...] | None:
         """Return all actions, those of the preloads first, or None."""
-        session = Session(self.modules, autoswap=False)
+        session = LoadedModules(self.modules, autoswap=False)
         actions: list[Action] = []
         try:
             for name in preload:
@@ -226,7 +228,7 @@ class _Search:
         later = self._after(session, self.rest, self._bringers())
         return None if later is None else (*actions, *later)
 
-    def _step(self, session: Session, name: str) -> Iterator[Action]:
+    def _step(self, session: LoadedModules, name: str) -> Iterator[Action]:
         """Carry out what loading *name* takes, and yield it."""
         for old in sorted(old for old, new in self.replaced.items() if new == name):
             if session.is_loaded(old):
@@ -249,7 +251,7 @@ class _Search:
 
     def _after(
         self,
-        session: Session,
+        session: LoadedModules,
         rest: tuple[str, ...],
         bringers: Mapping[str, frozenset[str]],
     ) -> tuple[Action, ...] | None:
@@ -278,7 +280,7 @@ class _Search:
 
 
 def closure(
-    modules: Mapping[str, Module] | Mapping[str, StatedModule], name: str
+    modules: Mapping[str, SolverModule] | Mapping[str, StatedModule], name: str
 ) -> frozenset[str]:
     """Return what a module brings: itself and what it loads, directly or not."""
     found: set[str] = set()

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..model.knowledge import Component, Generation
-from ..model.module_names import provided_by_name, stems
+from ..knowledge.rows import Component, Generation
+from ..machine.modules.names import provided_by_name, stems
 from ..model.site import StatedModule
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from ..model.channels import CHANNEL_ORIGINS
-from ..model.conda_order import conda_matches
-from ..model.condition import Value
-from ..model.knowledge import Knowledge, Ranges, Selection, Selector
-from ..model.ranges import matches
+from ..knowledge.channels import CHANNEL_ORIGINS
+from ..knowledge.conda_order import conda_matches
+from ..knowledge.conditions import Value
+from ..knowledge.ranges import matches
+from ..knowledge.rows import Knowledge, Ranges, Selection, Selector
 from .problem import Candidate, CandidateId
 
 

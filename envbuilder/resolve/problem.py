@@ -49,13 +49,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from ..model.site import Origin
+from ..knowledge.terms import Origin
 
 CandidateId = str
 
 
 @dataclass(frozen=True)
-class Module:
+class SolverModule:
     """A module as the solver sees it. ``loads``: directly, in order, all of them known.
 
     ``hidden``: alternatives, each of which opens a tree where the name of this module is another
@@ -192,14 +192,14 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Problem:
+class StackProblem:
     """One stack problem. ``optional``: components that only a remedy may add.
 
     ``addable``: wants that a closest stack may add. ``flags``: those that the recipe sets, which
     a closest stack may drop.
     """
 
-    modules: tuple[Module, ...] = ()
+    modules: tuple[SolverModule, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     wants: tuple[Want, ...] = ()
     addable: tuple[Want, ...] = ()

@@ -8,16 +8,16 @@ from difflib import SequenceMatcher
 
 from packaging.specifiers import SpecifierSet
 
-from ..model.module_names import version_part
-from ..model.module_variants import NO_PARENTS, loaded_as, told_apart
-from ..model.ranges import ANY_VERSION, matches, series, sort_key
+from ..knowledge.ranges import ANY_VERSION, matches, series, sort_key
+from ..machine.modules.names import version_part
+from ..machine.modules.variants import NO_PARENTS, loaded_as, told_apart
 from ..model.recipe import names_module
 from ..model.site import StatedModule
 from .facts import Facts, request_facts
 from .flag_table import flag_table
 from .names import names
 from .pool import Pool, fits
-from .problem import Assumption, Candidate, Problem, Want, WantKind
+from .problem import Assumption, Candidate, StackProblem, Want, WantKind
 from .providers import pool
 from .reach import ModuleIndex, reachable, solver_modules
 from .request import Request, Requirement
@@ -41,7 +41,7 @@ class ProblemInputs:
     facts: Facts
     grounded: tuple[GroundRule, ...]
     requirements: Requirements
-    problem: Problem
+    problem: StackProblem
 
     def candidate(self, name: str) -> Candidate:
         return self.pool.by_id[name]
@@ -90,7 +90,7 @@ def _with_extras(
         *ground(request.knowledge, all_of_them, facts, allow),
         *flag_table(request.knowledge, all_of_them, request.recipe.runtime.flags, allow),
     )
-    problem = Problem(
+    problem = StackProblem(
         modules=solver_modules(index, modules),
         candidates=all_of_them.candidates,
         wants=tuple(_wants(request, index, requirements, all_of_them, strict)),
@@ -242,15 +242,6 @@ def _kind(ref: Assumption, requirement: Requirement, request: Request) -> WantKi
     if ref.kind == "line":
         return "line"
     return "implied" if requirement.component in request.knowledge.components else "role"
-
-
-def distances(
-    inputs: ProblemInputs, component: str, allowed: frozenset[str], constraint: str
-) -> tuple[tuple[str, int], ...]:
-    """Return how far each candidate of a component is from what a constraint asks for."""
-    request = inputs.request
-    candidates = of_origin(request, inputs.index, component, inputs.pool.of(component))
-    return _distances(candidates, allowed, constraint, _abi_parts(request, component))
 
 
 def _abi_parts(request: Request, component: str) -> int:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from ..model.channels import CHANNEL_ORIGINS, CondaPackage
-from ..model.conda_order import conda_key
-from ..model.knowledge import Component
-from ..model.module_names import key
-from ..model.module_variants import loaded_as
-from ..model.ranges import sort_key
-from ..model.releases import admits, has_wheels_for, runs_on
-from ..model.site import Origin, SystemComponent
+from ..knowledge.channels import CHANNEL_ORIGINS, CondaPackage
+from ..knowledge.conda_order import conda_key
+from ..knowledge.ranges import sort_key
+from ..knowledge.releases import admits, has_wheels_for, runs_on
+from ..knowledge.rows import Component
+from ..knowledge.terms import Origin
+from ..machine.modules.names import key
+from ..machine.modules.variants import loaded_as
+from ..model.site import SystemComponent
 from .names import natural
 from .pool import Pool, roles
 from .problem import Candidate

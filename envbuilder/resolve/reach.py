@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from ..model.knowledge import Component
-from ..model.module_names import key, stem
-from ..model.module_variants import NO_PARENTS, clash, loaded_as
-from ..model.ranges import series_text
+from ..knowledge.ranges import series_text
+from ..knowledge.rows import Component
+from ..machine.modules.names import key, stem
+from ..machine.modules.variants import NO_PARENTS, clash, loaded_as
 from ..model.site import StatedModule
 from .loading import closure
 from .names import Names
-from .problem import Module
+from .problem import SolverModule
 
 Signature = tuple[str | None, frozenset[tuple[str, str]]]
 """A module's generation, and the ABI series of all that it provides."""
@@ -209,16 +209,16 @@ def reachable(index: ModuleIndex, seeds: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def solver_modules(index: ModuleIndex, names: Iterable[str]) -> tuple[Module, ...]:
+def solver_modules(index: ModuleIndex, names: Iterable[str]) -> tuple[SolverModule, ...]:
     """Return the modules as the solver sees them."""
     there = frozenset(names)
     return tuple(_solver_module(index, name, there) for name in sorted(there))
 
 
-def _solver_module(index: ModuleIndex, name: str, there: frozenset[str]) -> Module:
+def _solver_module(index: ModuleIndex, name: str, there: frozenset[str]) -> SolverModule:
     module = index.modules[name]
     provided = [index.components.get(each) for each in index.provides(name)]
-    return Module(
+    return SolverModule(
         name=name,
         key=key(name),
         loads=tuple(each for each in module.loads if each in there),

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..knowledge.rows import Knowledge
 from ..model.backend import BackendTraits
-from ..model.knowledge import Knowledge
 from ..model.recipe import Recipe
+from ..model.runtime import Runtimes
 from .implied_requirements import runtime_requirements
 
 
 def relevant_components(
-    recipe: Recipe, backend: BackendTraits, knowledge: Knowledge
+    recipe: Recipe, backend: BackendTraits, knowledge: Knowledge, runtimes: Runtimes
 ) -> frozenset[str]:
     """Return the components that can be in the recipe's stack, or build it, whoever brings them.
 
@@ -21,7 +22,7 @@ def relevant_components(
     named = {
         *recipe.stack,
         recipe.runtime.package,
-        *(each.component for each in runtime_requirements(recipe, knowledge)),
+        *(each.component for each in runtime_requirements(recipe, knowledge, runtimes)),
     }
     found = {*named, *_fulfilling(named, knowledge), *_building(named, knowledge)}
     own_python = "system" in backend.python_origins

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..errors import Place
+from ..knowledge.rows import Knowledge
+from ..knowledge.terms import Arch
 from ..model.backend import BackendTraits
-from ..model.knowledge import Knowledge
-from ..model.recipe import Arch, Recipe
+from ..model.recipe import Recipe
+from ..model.runtime import CollectiveRuntime
 from ..model.site import Site, SiteFacts, Snapshot, glibc_of
 
 
@@ -25,15 +27,17 @@ class Requirement(NamedTuple):
 class Request:
     """Everything the answer depends on.
 
-    ``backend``: that of the recipe. ``snapshot``: its modules are what the site states over what
-    was found. ``implied``: what the runtime needs beside the stack; ``build_only``: what building
-    it needs. ``facts`` and ``preload``: those of the site or its partition. ``refused``:
-    (component, version) that the package index did not offer. ``places``: where things stand in
-    the recipe, by component of the stack, ``flags.NAME``, ``allow.ID`` or key.
+    ``backend`` and ``runtime``: those of the recipe. ``snapshot``: its modules are what the site
+    states over what was found. ``implied``: what the runtime needs beside the stack;
+    ``build_only``: what building it needs. ``facts`` and ``preload``: those of the site or its
+    partition. ``refused``: (component, version) that the package index did not offer. ``places``:
+    where things stand in the recipe, by component of the stack, ``flags.NAME``, ``allow.ID`` or
+    key.
     """
 
     recipe: Recipe
     backend: BackendTraits
+    runtime: CollectiveRuntime
     site: Site
     arch: Arch
     snapshot: Snapshot

@@ -11,12 +11,12 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors import UsageError
-from ..model.artifact import STAND_IN, GitRevision
-from ..model.channels import CHANNEL_ORIGINS
-from ..model.condition import Condition
-from ..model.knowledge import Advisory, Remedy, Row
-from ..model.module_names import key as name_of
-from ..model.module_variants import loaded_as
+from ..knowledge.artifacts import STAND_IN, GitRevision
+from ..knowledge.channels import CHANNEL_ORIGINS
+from ..knowledge.conditions import Condition
+from ..knowledge.rows import Advisory, Remedy, Row
+from ..machine.modules.names import key as name_of
+from ..machine.modules.variants import loaded_as
 from ..model.plan import Pin, Replacement, SourceBuild
 from ..model.resolution import Resolution
 from ..model.site import StatedModule
@@ -107,7 +107,7 @@ def _stands_in(module: StatedModule) -> bool:
     return STAND_IN in map(name_of, module.loads)
 
 
-class _Taken(NamedTuple):
+class _AppliedRemedy(NamedTuple):
     """A remedy that was taken, for which row. ``needs``: candidates, one of which it adds."""
 
     row: Row
@@ -115,13 +115,13 @@ class _Taken(NamedTuple):
     needs: frozenset[str]
 
 
-def _taken(inputs: ProblemInputs, stack: Stack) -> Iterator[_Taken]:
+def _taken(inputs: ProblemInputs, stack: Stack) -> Iterator[_AppliedRemedy]:
     rules = {each.rule.key: each for each in inputs.grounded}
     for key, taken in stack.violated:
         needs = {each.id: each.needs or frozenset() for each in rules[key].rule.remedies}
         for remedy in rules[key].row.remedies:
             if remedy.id == taken:
-                yield _Taken(rules[key].row, remedy, needs[taken])
+                yield _AppliedRemedy(rules[key].row, remedy, needs[taken])
 
 
 def _only_builds(
@@ -181,7 +181,9 @@ def _brought(inputs: ProblemInputs, stack: Stack) -> Iterator[Pin]:
             yield _pin(candidate, f"comes with {candidate.locator}")
 
 
-def _remedial(inputs: ProblemInputs, stack: Stack, taken: Sequence[_Taken]) -> Iterator[Pin]:
+def _remedial(
+    inputs: ProblemInputs, stack: Stack, taken: Sequence[_AppliedRemedy]
+) -> Iterator[Pin]:
     """Yield what is there only because a remedy needs it: installed like what is asked for."""
     used = {name for _, name in stack.used}
     for name in stack.effective:
@@ -211,14 +213,19 @@ def _python(inputs: ProblemInputs, pins: dict[Assumption, Candidate]) -> str | N
     if module.home is not None:
         return f"{module.home}/{_INTERPRETER}"
     raise UsageError(
-        f"nothing says where the Python of module {module.name} lies",
+        "modules.unknown-python",
+        f"the path of the Python of module {module.name} is unknown",
         "state it in the site file, modules: [{name: ..., python: /path/bin/python3}]",
-        "or let envbuild sites snapshot --probe find out",
+        "or run envbuild sites snapshot --probe to detect it",
     )
 
 
 def _build(
-    inputs: ProblemInputs, stack: Stack, taken: Sequence[_Taken], candidate: Candidate, python: str
+    inputs: ProblemInputs,
+    stack: Stack,
+    taken: Sequence[_AppliedRemedy],
+    candidate: Candidate,
+    python: str,
 ) -> SourceBuild:
     """Return how a candidate is built, with the remedies that are taken for it.
 
@@ -266,6 +273,7 @@ def _flags(
     The second are homes that lie in the prefix, relative to it.
     """
     arch, flags = inputs.request.arch, dict(inputs.request.recipe.runtime.flags)
+    lookup = inputs.facts._replace(release=runtime.version).lookup
     read = {
         name: flag
         for name, flag in inputs.request.knowledge.flags.items()
@@ -277,7 +285,7 @@ def _flags(
         for name, flag in read.items()
         if name not in flags
         and flag.derived is not None
-        and Condition(flag.derived).evaluate(inputs.facts.lookup) is True
+        and Condition(flag.derived).evaluate(lookup) is True
     }
 
     def homes(known: Mapping[str, str]) -> dict[str, str]:

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from ..model.condition import Condition, Lookup, Value
-from ..model.knowledge import Advisory, Coupling, FlagRule, Knowledge, Remedy, Row, Selection
-from ..model.matching import selection_words
+from ..knowledge.conditions import Condition, Lookup, Value
+from ..knowledge.matching import selection_words
+from ..knowledge.rows import Advisory, Coupling, FlagRule, Knowledge, Remedy, Row, Selection
 from .facts import Facts, with_owner
 from .pool import Pool
 from .problem import FlagCase, RemedyOption, Rule

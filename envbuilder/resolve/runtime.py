@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..model.recipe import PART_OF
 from .loading import closure
 from .problem import Candidate
 from .reach import ModuleIndex
@@ -25,19 +24,20 @@ def of_origin(
     if component in recipe.from_source:
         return tuple(each for each in candidates if each.origin == "build")
     runtime = recipe.runtime
-    if component != runtime.package or component in PART_OF:
+    if component != runtime.package or request.runtime.TRAITS.holder is not None:
         return candidates
     own = tuple(each for each in candidates if each.origin == runtime.origin)
     if runtime.origin == "build":
         return own
     wanted = frozenset(frameworks(request))
-    known = request.knowledge.horovod_parts()
-    return tuple(each for each in own if wanted <= (_brought(index, each) & known.keys() or wanted))
+    known = request.runtime.bindings(request.knowledge.components).keys()
+    return tuple(each for each in own if wanted <= (_brought(index, each) & known or wanted))
 
 
 def frameworks(request: Request) -> tuple[str, ...]:
-    """Return the frameworks that the stack names, which a Horovod is built for."""
-    return tuple(name for name in request.knowledge.horovod_parts() if name in request.recipe.stack)
+    """Return the frameworks that the stack names, which the runtime is built for."""
+    bindings = request.runtime.bindings(request.knowledge.components)
+    return tuple(name for name in bindings if name in request.recipe.stack)
 
 
 def wanted_as(request: Request, component: str) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast, get_args
 
 from ..errors import UsageError
-from ..model.condition import FACTS, OPERATION_LIBRARIES, OPERATIONS, Value
-from ..model.entries import check_choice
-from ..model.fact_values import fact_fault, provider_fact_fault
-from ..model.knowledge import Knowledge
-from ..model.ranges import version
-from ..model.site import Origin
+from ..knowledge.conditions import FACTS, OPERATION_LIBRARIES, OPERATIONS, Value
+from ..knowledge.entries import check_choice
+from ..knowledge.fact_values import fact_fault, provider_fact_fault
+from ..knowledge.ranges import version
+from ..knowledge.rows import Knowledge
+from ..knowledge.terms import Origin
+from ..model.runtime import Runtimes
 from ..text import shown, unknown
 from .facts import Facts
 
@@ -23,7 +24,10 @@ def check_component(name: str, knowledge: Knowledge) -> None:
     """Raise UsageError, with the nearest name, for what is no component and no virtual."""
     virtuals = {each for known in knowledge.components.values() for each in known.fulfils}
     if name not in knowledge.components and name not in virtuals:
-        raise UsageError(unknown("component", name, {*knowledge.components, *virtuals}))
+        raise UsageError(
+            "component.unknown",
+            unknown("component", name, {*knowledge.components, *virtuals}),
+        )
 
 
 def stated_versions(words: Sequence[str], knowledge: Knowledge) -> dict[str, str]:
@@ -32,13 +36,18 @@ def stated_versions(words: Sequence[str], knowledge: Knowledge) -> dict[str, str
     for word in words:
         name, equals, asked = word.partition("==")
         if not equals or not _VERSION.fullmatch(asked) or len(asked) > 64:
-            raise UsageError(f"'{shown(word)}' is not COMPONENT==VERSION", "write openmpi==3.1.3")
+            raise UsageError(
+                "component.invalid-version",
+                f"'{shown(word)}' is not COMPONENT==VERSION",
+                "write openmpi==3.1.3",
+            )
         if name not in knowledge.components:
-            raise UsageError(unknown("component", name, knowledge.components))
+            raise UsageError("component.unknown", unknown("component", name, knowledge.components))
         if found.setdefault(name, asked) != asked:
             raise UsageError(
+                "component.two-versions",
                 f"two versions of {name}: {found[name]} and {asked}",
-                "only one can be there: ask about the other in a call of its own",
+                "a stack has one version: check the other one in a separate call",
             )
     return found
 
@@ -52,14 +61,18 @@ def unknown_release(component: str, asked: str, knowledge: Knowledge) -> str | N
     ]
     parsed = sorted(each for each in map(version, known) if each is not None)
     if parsed and version(asked) not in parsed:
-        return f"no release {asked} of {component} is known; the newest is {parsed[-1]}"
+        return f"{component} has no known release {asked}; the newest is {parsed[-1]}"
     return None
 
 
 def stated_facts(
-    arch: str | None, words: Sequence[str], knowledge: Knowledge
+    arch: str | None,
+    words: Sequence[str],
+    knowledge: Knowledge,
+    runtimes: Runtimes,
+    versions: Mapping[str, str],
 ) -> tuple[Facts, dict[str, Origin]]:
-    """Return what ``NAME=VALUE`` words state: facts and origins.
+    """Return what ``NAME=VALUE`` words state of a stack with these versions: facts and origins.
 
     Raises UsageError, with the nearest name, also for a value that no condition reads. A name is a
     fact (``network``), ``flags.FLAG``, ``ops.OPERATION``, ``COMPONENT.FACT`` or
@@ -71,7 +84,11 @@ def stated_facts(
     for word in words:
         name, equals, text = word.partition("=")
         if not equals:
-            raise UsageError(f"'{shown(word)}' is not NAME=VALUE", "write network=infiniband")
+            raise UsageError(
+                "fact.invalid-syntax",
+                f"'{shown(word)}' is not NAME=VALUE",
+                "write network=infiniband",
+            )
         owner, _, rest = name.partition(".")
         if owner == "flags":
             _check_flag(rest, knowledge)
@@ -82,19 +99,20 @@ def stated_facts(
             origins[owner] = cast("Origin", text)
         else:
             facts[name] = _value(name, text, knowledge)
-    return Facts(facts, flags or None), origins
+    owner = next((knowledge.flags[name].runtime for name in flags), "")
+    return Facts(facts, flags or None, runtimes.get(owner), versions.get(owner)), origins
 
 
 def _check_flag(name: str, knowledge: Knowledge) -> None:
     if name not in knowledge.flags:
-        raise UsageError(unknown("flag", name, knowledge.flags))
+        raise UsageError("flag.unknown", unknown("flag", name, knowledge.flags))
 
 
 def _value(name: str, text: str, knowledge: Knowledge) -> Value:
     owner, dot, rest = name.partition(".")
     if dot and owner == "ops":
         check_choice("operation", rest, OPERATIONS)
-        # As a flag's value, whose case does not matter to Horovod.
+        # The case does not matter on the command line, unlike in a flag's value.
         library = text.upper()
         check_choice(
             "library", library if library in OPERATION_LIBRARIES else text, OPERATION_LIBRARIES
@@ -105,25 +123,27 @@ def _value(name: str, text: str, knowledge: Knowledge) -> Value:
         value = _BOOLS.get(text, text)
         fault = provider_fact_fault(rest, value, knowledge)
         if fault:
-            raise UsageError(f"of {owner}: {fault}")
+            raise UsageError("fact.not-recognised", f"fact of {owner}: {fault}")
         return value
     if name not in FACTS:
-        hint = "COMPONENT.FACT, such as mpi.cuda_aware, and flags.NAME can be stated too"
-        raise UsageError(unknown("fact", name, FACTS), hint)
+        hint = "COMPONENT.FACT, such as mpi.cuda_aware, and flags.NAME are also valid"
+        raise UsageError("fact.unknown", unknown("fact", name, FACTS), hint)
     return _fact(name, text, knowledge)
 
 
 def _fact(name: str, text: str, knowledge: Knowledge) -> Value:
     if FACTS[name].type == "bool":
         if text not in _BOOLS:
-            raise UsageError(f"'{name}' is true or false, not '{shown(text)}'")
+            raise UsageError(
+                "fact.not-recognised", f"'{name}' must be true or false, not '{shown(text)}'"
+            )
         return _BOOLS[text]
     several = FACTS[name].type == "set"
     words = frozenset(filter(None, text.split(","))) if several else frozenset({text})
     for word in sorted(words):
         fault = fact_fault(name, word, knowledge)
         if fault:
-            raise UsageError(*fault)
+            raise UsageError("fact.not-recognised", *fault)
     return words if several else text
 
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..errors import NoSolutionError
+from ..knowledge.ranges import ANY_VERSION, matches, sort_key
+from ..knowledge.releases import runs
 from ..model.plan import Pin, SourceBuild
-from ..model.ranges import ANY_VERSION, matches, sort_key
-from ..model.releases import runs
 from .request import Request
 
 _NAME = re.compile(r"[a-z0-9._+-]+")
@@ -56,8 +56,9 @@ def _newest(request: Request, name: str, python: str, asked: Mapping[str, str]) 
     if not fitting or known.pip is None:
         glibc = f", glibc {request.glibc}" if request.glibc else ""
         raise NoSolutionError(
+            "plan.no-build-tool",
             f"no release of {name} fits: {why}, Python {python}, {request.arch}{glibc}",
-            "envbuild plan with another python in the recipe's stack",
+            "use another python in the recipe's stack",
         )
     newest = max(fitting, key=lambda release: sort_key(release.version))
     return Pin(component=name, version=newest.version, origin="pip", locator=known.pip, why=why)

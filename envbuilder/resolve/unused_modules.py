@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..model.channels import CHANNEL_ORIGINS
-from ..model.knowledge import Knowledge
-from ..model.module_names import statement, unread_modules
-from ..model.module_variants import loaded_as
+from ..knowledge.channels import CHANNEL_ORIGINS
+from ..knowledge.rows import Knowledge
+from ..machine.modules.names import statement, unread_modules
+from ..machine.modules.variants import loaded_as
 from ..model.plan import Pin, SiteFinding
 from .problem import Candidate, Stack
 from .problem_builder import ProblemInputs, admits
@@ -39,8 +39,8 @@ def unused_modules(
                 component=pin.component,
                 pin=str(pin),
                 modules=tuple(dict.fromkeys(modules)),
-                reason=f"no release of {pin.component} can be read from the name",
-                fix=f"the site file states it, modules: {statement(modules[0], pin.component)}",
+                reason=f"the name contains no release of {pin.component}",
+                fix=f"state it in the site file, modules: {statement(modules[0], pin.component)}",
             )
 
 
@@ -91,10 +91,10 @@ def _reason(inputs: ProblemInputs, stack: Stack, pin: Pin, candidate: Candidate 
     request = inputs.request
     asking = [each for each in inputs.requirements.values() if each.component == pin.component]
     if "module" not in request.site.origins:
-        return f"site {request.site.name} has no module among its origins"
+        return f"the origins of site {request.site.name} do not include modules"
     if candidate is None or (candidate.component != pin.component and asking):
-        lines = (f"{each.why} asks for {each.component} {each.constraint}" for each in asking)
-        return "; ".join(lines) or f"the stack has no place for another {pin.component}"
+        lines = (f"{each.why} requires {each.component} {each.constraint}" for each in asking)
+        return "; ".join(lines) or f"the stack already has a {pin.component}"
     # lazy import: few plans have such a module
     from .why import held_by
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import get_args
 
-from ..model.knowledge import Knowledge, Row
-from ..model.matching import Verdict
-from ..model.recipe import Severity
-from ..model.site import Origin
+from ..knowledge.matching import Verdict, kind
+from ..knowledge.rows import Knowledge, Row
+from ..knowledge.terms import Origin, Severity
+from ..model.outcome import RowMatch
 from .facts import Facts, has_gpu_component
 from .findings import in_case, remedy_text
 from .flag_table import flag_table
@@ -173,3 +173,25 @@ def _remedy(grounded: GroundRule, pool: Pool, given: StackFacts) -> str | None:
         if there(option.helps) and (there(option.needs) or addable):
             return remedy_text(remedy)
     return None
+
+
+def row_matches(knowledge: Knowledge, stack: StackFacts) -> tuple[RowMatch, ...]:
+    """Return the rows that say something of a stack, those that hold first."""
+    return tuple(row_match(each) for each in match(knowledge, stack))
+
+
+def row_match(match: Match) -> RowMatch:
+    """Return what a row says of a stack, as the verbs print it."""
+    row = match.row
+    return RowMatch(
+        id=row.id,
+        kind=kind(row),
+        verdict=match.verdict,
+        severity=match.severity,
+        summary=row.summary,
+        about=match.about,
+        open=match.open,
+        remedy=match.remedy,
+        fix=row.fix,
+        link=row.sources[0],
+    )

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..errors import UsageError
-from ..model.channels import CHANNEL_ORIGINS
-from ..model.ranges import ANY_VERSION, matches
-from ..model.why import Why, WhyNot
+from ..knowledge.channels import CHANNEL_ORIGINS
+from ..knowledge.ranges import ANY_VERSION, matches
+from ..model.why import ComponentReason, WhyNot
 from ..text import unknown
 from .engine import LimitError, Limits, conflict, conflicts, solve
 from .explain import member, no_solution
@@ -24,19 +24,19 @@ _ALTERNATIVES = 3
 _ASKED = Assumption("question", "question")
 
 _LEVEL_WORDS = {
-    "additions": "it would load modules that nobody asked for",
-    "warnings": "more warnings, or modules in the place of others",
+    "additions": "additional modules that the recipe does not require",
+    "warnings": "more warnings, or more replaced modules",
     "remedies": "more remedies",
-    "preference": "not of the toolchain generation that is preferred here",
-    "generations": "further toolchain generations",
-    "origins": "origins that the site puts further behind",
-    "newest": "not the newest that fits, here or of what the recipe names before it",
+    "preference": "not the preferred toolchain generation",
+    "generations": "more toolchain generations",
+    "origins": "origins that the site ranks lower",
+    "newest": "an older release of it, or of a component that the recipe names before it",
     "loads": "more modules to load",
-    "names": "nothing but the order of names",
+    "names": "only the order of names",
 }
 
 
-def why(request: Request, component: str) -> Why:
+def why(request: Request, component: str) -> ComponentReason:
     """Say what a component is in the best stack, who asks for it, and why nothing better-ranked.
 
     Raises NoSolutionError where there is no stack, UsageError where the component is not in it.
@@ -49,7 +49,9 @@ def why(request: Request, component: str) -> Why:
     if chosen is None:
         there = sorted({each.component for each in _effective(inputs, stack)})
         raise UsageError(
-            unknown("component of this stack", component, there), f"it has: {', '.join(there)}"
+            "component.unknown",
+            unknown("component of this stack", component, there),
+            f"available: {', '.join(there)}",
         )
     every = sorted(inputs.pool.of(component), key=lambda c: c.rank)
     better = [each for each in every if each.rank < chosen.rank]
@@ -57,7 +59,7 @@ def why(request: Request, component: str) -> Why:
     others = {each.origin: each for each in reversed(every) if each.origin != chosen.origin}
     best = sorted(others.values(), key=lambda c: c.rank)
     looked_into = list({each.id: each for each in (*better[:_ALTERNATIVES], *best)}.values())
-    return Why(
+    return ComponentReason(
         component=component,
         version=chosen.version,
         provider=f"{chosen.origin}:{chosen.locator}",
@@ -88,14 +90,15 @@ def why_not(request: Request, component: str, version: str) -> WhyNot:
         there = sorted(inputs.pool.of(component), key=lambda c: c.rank)
         listing = ", ".join(dict.fromkeys(each.version for each in there)) or "nothing"
         raise UsageError(
+            "component.unavailable-version",
             f"there is no {component} {version} at site {request.site.name}",
-            f"of {component} there is: {listing}",
+            f"available {component}: {listing}",
         )
     best = min(candidates, key=lambda each: each.rank)
     found = _why_not(inputs, solve(inputs.problem), best)
     if is_wanted:
         return found
-    unasked = f"recipe {request.recipe.name} does not ask for {component}"
+    unasked = f"recipe {request.recipe.name} does not require {component}"
     return found.model_copy(update={"because": (unasked, *found.because)})
 
 
@@ -115,7 +118,7 @@ def _asking(inputs: ProblemInputs, stack: Stack, chosen: Candidate) -> Iterator[
         if name == chosen.id:
             required = inputs.requirements[ref]
             place = f" ({required.place})" if required.place else ""
-            yield f"{required.why} asks for {required.component} {required.constraint}{place}"
+            yield f"{required.why} requires {required.component} {required.constraint}{place}"
     if chosen.module and chosen.id not in dict(stack.used).values():
         yield f"comes with module {chosen.module}"
 
@@ -148,10 +151,10 @@ def held_by(inputs: ProblemInputs, best: Stack, candidate: Candidate) -> str:
             return f"would mean {next(_worse(inputs, best, asked, stack), 'nothing better')}"
         found = next(conflicts(asked.problem, limits), ())
     except LimitError:
-        return "is not chosen: envbuild why-not says why"
+        return "was not chosen: envbuild why-not explains it"
     others = [each for each in found if each != _ASKED]
     words = [each.name if each.kind == "row" else member(asked, each).text for each in others]
-    return f"cannot be together with {' and '.join(words)}"
+    return f"conflicts with {' and '.join(words)}"
 
 
 def _what(candidate: Candidate) -> str:

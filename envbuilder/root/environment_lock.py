@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..errors import BuildError
+from ..locking.lock_check import contradictions
 from ..model.decisions import earlier_sha256
-from ..model.lock_check import contradictions
 from ..model.plan import Lock
 from ..target_tools.files import IrregularFileError, read_text
 from ..target_tools.root.layout import Home, Version
@@ -27,20 +27,22 @@ def read_lock(home: Home, version: Version) -> Lock:
     """
     path = lock_file(home, version)
     said = f"the lock of {home.name}/{version.number} is missing or damaged: {path}"
-    hint = "the environment itself may still work; create it anew to have a record of it"
+    hint = "the environment may still work; run envbuild create again to get a lock"
     try:
         text = read_text(path)
         lock = Lock.model_validate_json(text)
     except IrregularFileError as error:
-        raise BuildError(f"{said}: {error}", hint) from error
+        raise BuildError("environment.lock-unreadable", f"{said}: {error}", hint) from error
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:
-        raise BuildError(said, hint) from error
+        raise BuildError("environment.lock-unreadable", said, hint) from error
     wrong = list(contradictions(lock))
     identity = lock.id()
     if version.id != identity and not earlier_sha256(text).startswith(version.id):
-        wrong.insert(0, f"it is the lock of {identity}, not of {version.id}")
+        wrong.insert(0, f"the lock is of {identity}, not of {version.id}")
     if wrong:
-        raise BuildError("\n".join([said, *(f"  {line}" for line in wrong)]), hint)
+        raise BuildError(
+            "environment.lock-damaged", "\n".join([said, *(f"  {line}" for line in wrong)]), hint
+        )
     return lock
 
 

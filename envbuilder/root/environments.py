@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from ..errors import UsageError
-from ..model.places import Places
+from ..model.places import BuildFolders
 from ..target_tools.root.layout import Home, Version
 from ..target_tools.root.publish import find_version, published
 from ..target_tools.root.registry import default_number
 from ..target_tools.root.stamp import Root
 
 
-def places_of(home: Home, identity: str) -> Places:
+def places_of(home: Home, identity: str) -> BuildFolders:
     """Return where the environment of an id lies."""
-    return Places(prefix=home.prefix(identity), build=home.build(identity))
+    return BuildFolders(prefix=home.prefix(identity), build=home.build(identity))
 
 
 def find(root: Root, environment: str) -> tuple[Home, Version]:
@@ -21,9 +21,16 @@ def find(root: Root, environment: str) -> tuple[Home, Version]:
     homes = {home.name: home for home in root.homes()}
     if name not in homes:
         there = ", ".join(homes) or "none yet"
-        raise UsageError(f"there is no environment {name!r} in {root.path}", f"there: {there}")
+        raise UsageError(
+            "environment.unknown-name",
+            f"there is no environment {name!r} in {root.path}",
+            f"there: {there}",
+        )
     if slash and not (number.isascii() and number.isdigit()):
-        raise UsageError(f"{environment!r}: after the name comes a number, as in {name}/2")
+        raise UsageError(
+            "environment.malformed-number",
+            f"{environment!r} has no number after the name; example: {name}/2",
+        )
     return homes[name], find_version(homes[name], int(number) if number else None)
 
 
@@ -39,10 +46,16 @@ def names(root: Root, *, numbers: bool) -> tuple[str, ...]:
 def number_before_default(home: Home) -> int:
     """Return the newest number before the default. Raises UsageError where there is none."""
     default = default_number(home)
-    hint = f"envbuild list shows what there is; envbuild rollback {home.name} --to N takes it"
+    hint = f"list the numbers with envbuild list and use one: envbuild rollback {home.name} --to N"
     if default is None:
-        raise UsageError(f"{home.name} has no default to go back from", hint)
+        raise UsageError(
+            "environment.no-default", f"cannot roll back {home.name}: it has no default", hint
+        )
     earlier = [each.number for each in published(home) if each.number < default]
     if not earlier:
-        raise UsageError(f"there is nothing before {home.name}/{default} to go back to", hint)
+        raise UsageError(
+            "environment.no-previous",
+            f"cannot roll back: there is no number before {home.name}/{default}",
+            hint,
+        )
     return max(earlier)

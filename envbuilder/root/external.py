@@ -7,13 +7,15 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..base import canonical_json
 from ..files import write_atomically
-from ..model.base import canonical_json
+from ..machine.host import is_there
 from ..target_tools import sharing
 from ..target_tools.files import IrregularFileError, entries, read_regular
 
 if TYPE_CHECKING:
     from ..model.external import ExternalEnvironment
+    from ..model.outcome import ExternalEntry
 
 # No environment can have such a name.
 _FOLDER = ".external"
@@ -34,7 +36,7 @@ def read_all(root: Path) -> tuple[tuple[ExternalEnvironment, ...], tuple[str, ..
             except IrregularFileError as error:
                 damaged.append(f"{path}: {error}; import the environment again")
             except (OSError, ValueError):
-                damaged.append(f"{path}: it cannot be read; import the environment again")
+                damaged.append(f"cannot read {path}; import the environment again")
     return tuple(found), tuple(damaged)
 
 
@@ -63,3 +65,25 @@ def _read(path: Path) -> ExternalEnvironment:
     from ..model.external import ExternalEnvironment
 
     return ExternalEnvironment.model_validate_json(read_regular(path))
+
+
+def entry(record: ExternalEnvironment) -> ExternalEntry:
+    """Return the row of an environment of others."""
+    # lazy import: most roots list none
+    from ..model.outcome import ExternalEntry
+
+    found = record.validation
+    number = dict.fromkeys(("error", "warning"), 0)
+    for one in found.findings:
+        number[one.severity] = number.get(one.severity, 0) + 1
+    return ExternalEntry(
+        name=record.name,
+        path=record.path,
+        imported=record.imported,
+        kind=found.kind,
+        python=found.python,
+        arch=found.arch,
+        errors=number["error"],
+        warnings=number["warning"],
+        there=is_there(record.path),
+    )

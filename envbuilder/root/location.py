@@ -20,7 +20,9 @@ def default_root(site: Site, arch: str, environ: Mapping[str, str]) -> Path:
     """Return ``<base>/<site>/<arch>``; the base is the site's, else XDG's folder for data."""
     data, home = environ.get("XDG_DATA_HOME"), environ.get("HOME")
     if not (site.base or data or home):
-        raise UsageError("HOME is not set, so there is no default place", "give --root DIR")
+        raise UsageError(
+            "root.no-home", "HOME is not set; it is needed for the default root", "use --root DIR"
+        )
     base = Path(site.base or Path(data or Path(str(home), ".local", "share"), "envbuild"))
     return _checked(base / site.name / arch)
 

@@ -52,7 +52,7 @@ def remove_old(
         if version.number == default_number(home) or now - published < older_than:
             continue
         if processes_using(home.prefix(version.id)):
-            say(f"{home.name}/{version.number} is in use here: it stays")
+            say(f"{home.name}/{version.number} is in use here and is not removed")
             continue
         remove_number(home, version, say)
         removed.append(version)
@@ -67,7 +67,7 @@ def remove_unfinished(home: Home, say: Say) -> tuple[str, ...]:
         removed = _remove_unfinished(home, say)
     strangers = publish.strangers(home)
     if strangers:
-        say(f"left alone, as no mark says that it is envbuild's: {', '.join(strangers)}")
+        say(f"not removed, because it has no mark of envbuild: {', '.join(strangers)}")
     return removed
 
 
@@ -95,7 +95,7 @@ def remove_all(home: Home, say: Say) -> tuple[Version, ...]:
 def _remove_withdrawn(home: Home, version: Version, say: Say) -> None:
     """Remove the prefix of a number that was taken away, unless a modulefile still names it."""
     if version.id in publish.named(home):
-        say(f"{home.prefix(version.id)} stays: a modulefile in {home.modulefiles} names it")
+        say(f"{home.prefix(version.id)} is not removed: {home.modulefiles} refers to it")
     else:
         publish.remove_prefix(home, version.id, say)
 
@@ -129,13 +129,14 @@ def _remove_unfinished(home: Home, say: Say) -> tuple[str, ...]:
             removed.append(identity)
         else:
             owner = sharing.owner_of(publish.first_folder(home, identity))
-            say(f"left alone: the unfinished build {identity} belongs to {owner}")
+            say(f"not removed: the unfinished build {identity} belongs to {owner}")
     return tuple(removed)
 
 
 def _refuse_default(home: Home, version: Version) -> None:
     if version.number == default_number(home):
         raise UsageError(
+            "environment.is-default",
             f"{home.name}/{version.number} is the default",
             *removal_hints(home, version),
         )
@@ -146,6 +147,7 @@ def _refuse_in_use(home: Home, version: Version) -> None:
     if users:
         first = ", ".join(f"{user.pid} ({user.program})" for user in users[:5])
         raise UsageError(
+            "environment.in-use",
             f"{home.name}/{version.number} is in use by {len(users)} processes here: {first}",
-            "processes on other nodes cannot be seen from here",
+            "processes on other nodes are not checked",
         )

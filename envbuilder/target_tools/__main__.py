@@ -7,37 +7,37 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 
 TOOLS = {
-    "install-pip": "put the pip that Python carries into a new virtualenv",
-    "fetch": "fetch files by URL and sha256, without pip; or list those that are missing",
+    "install-pip": "install the pip that Python bundles into a new virtualenv",
+    "fetch": "fetch files by URL and sha256 without pip, or list missing files",
     "fetch-trees": "fetch git trees at their commits, with their submodules",
     "conda-engine": "read channels, solve and link conda packages with py-rattler",
     "conda-packages": "list conda packages for conda, or compare a prefix with them",
-    "relocate": "pack a linked conda prefix, or make one of it in any folder",
-    "install-wheels": "install locked wheels by several pips side by side",
+    "relocate": "pack a linked conda prefix, or unpack one into any folder",
+    "install-wheels": "install locked wheels with several pips in parallel",
     "bytecode": "compile installed packages, or restore their bytecode from the cache",
-    "check": "check that every pinned distribution is the one that Python finds",
-    "build-wheel": "build a wheel as pyproject.toml says, without pip",
-    "wheel-cache": "find, seal and keep wheels that are built from their sources",
-    "verify": "check what was built from its sources by its libraries",
-    "load-libraries": "load native libraries and print what they say as JSON",
-    "manifest": "record the files of a prefix, or compare them with what was recorded",
+    "check": "check that Python finds every pinned distribution in the prefix",
+    "build-wheel": "build a wheel with the backend of pyproject.toml, without pip",
+    "wheel-cache": "find, seal and store wheels that are built from source",
+    "verify": "check source builds by their libraries",
+    "load-libraries": "load native libraries and print what they report as JSON",
+    "manifest": "record the files of a prefix, or compare them with a record",
     "unchanged": "compare the files of a published prefix with its manifest",
     "install-bundle": "build, prove and publish a bundle in a root",
-    "prove": "prove what the smoke.sh of a build folder starts",
-    "prove-again": "prove a published environment where its programs run",
-    "smoke": "prove, as one of several ranks, that the ranks can talk",
+    "prove": "run the smoke test of a build folder",
+    "prove-again": "run the smoke test of a published environment again",
+    "smoke": "run one rank of the smoke test",
 }
 # These run from folders in which nothing else may be left.
 LEAVING_NOTHING = ("install-pip", "manifest", "prove", "prove-again", "smoke", "unchanged")
 
 
-def usage():
+def usage() -> str:
     """Return the list of tools."""
     lines = [f"  {name:16}{summary}" for name, summary in TOOLS.items()]
     return "\n".join([__doc__, "", *lines, ""])
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Run the tool; return its exit code."""
     if not arguments or arguments[0] not in TOOLS:
         sys.stderr.write(usage())
@@ -53,7 +53,7 @@ def main(arguments):
     # As argparse names it.
     sys.argv[0] = f"{HERE.name} {name}"
     tool = importlib.import_module("{}.{}".format(HERE.name, name.replace("-", "_")))
-    return tool.main(arguments[1:])
+    return int(tool.main(arguments[1:]))
 
 
 if __name__ == "__main__":

@@ -13,17 +13,17 @@ import sys
 from pathlib import Path
 
 
-def backend_name(pyproject):
-    """Return what a pyproject.toml names as build backend."""
+def backend_name(pyproject: Path) -> str:
+    """Return the build backend that a pyproject.toml names."""
     # Python has a TOML reader only from 3.11 on.
     text = pyproject.read_text(encoding="utf-8")
     found = re.search(r"""^build-backend\s*=\s*["']([\w.:]+)["']""", text, re.MULTILINE)
     if not found:
-        raise SystemExit(f"error: {pyproject} names no build-backend")
+        raise SystemExit(f"error: {pyproject} does not state a build-backend")
     return found.group(1)
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Build; return the exit code."""
     if len(arguments) != 2:
         sys.stderr.write(__doc__)

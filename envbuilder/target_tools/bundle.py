@@ -8,8 +8,9 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from .errors import UsageError
 from .files import CHUNK, open_regular, parse_json, sha256_of
@@ -18,6 +19,10 @@ from .root import attestations
 from .root.layout import DEFAULT_FILES
 from .root.registry import PREFIX
 from .root.stamp import NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .proving.records import Test
 
 FACTS = "bundle.json"
 SUMS = "SHA256SUMS"
@@ -31,20 +36,21 @@ TEXT_BYTES = 64 * 2**20
 SUM = re.compile(r"([0-9a-f]{64})  ([^\0\n\\]+)")
 
 
-class Contents(NamedTuple):
-    """What lies in a bundle.
+class BundleContents(NamedTuple):
+    """The contents of a bundle.
 
-    files: the sha256 of every file by its path in the bundle; None for what is neither a file nor a
-        folder. texts: the bytes of TEXTS, of those that are there.
+    files: path in the bundle -> sha256; None for an entry that is neither a file nor a folder.
+    texts: the bytes of those files of TEXTS that exist.
     """
 
-    files: dict
-    texts: dict
+    files: "dict[str, str | None]"
+    texts: "dict[str, bytes]"
 
 
-def read_folder(folder):
-    """Return what lies in a bundle that is a folder; links are not followed. Raises OSError."""
-    files, texts = {}, {}
+def read_folder(folder: Path) -> BundleContents:
+    """Return the contents of a bundle in a folder; links are not followed. Raises OSError."""
+    files: "dict[str, str | None]" = {}
+    texts: "dict[str, bytes]" = {}
     for here, folders, names in os.walk(str(folder), onerror=_raise):
         links = [each for each in folders if Path(here, each).is_symlink()]
         for path in (Path(here, each) for each in (*names, *links)):
@@ -54,11 +60,11 @@ def read_folder(folder):
                 files[name], texts[name] = _hashed_text(path)
             else:
                 files[name] = sha256_of(path) if regular else None
-    return Contents(files, texts)
+    return BundleContents(files, texts)
 
 
-def _hashed_text(path):
-    """Return the sha256 of a file and what it begins with, both of the same bytes."""
+def _hashed_text(path: Path) -> "tuple[str, bytes]":
+    """Return the sha256 and the first TEXT_BYTES bytes of a file, both of one read."""
     with open_regular(path) as file:
         text = file.read(TEXT_BYTES)
         whole = hashlib.sha256(text)
@@ -67,22 +73,22 @@ def _hashed_text(path):
     return whole.hexdigest(), text
 
 
-def _text(path):
+def _text(path: Path) -> bytes:
     with open_regular(path) as file:
         return file.read(TEXT_BYTES)
 
 
-def _raise(error):
+def _raise(error: OSError) -> NoReturn:
     raise error
 
 
-def is_inside(path):
+def is_inside(path: Any) -> bool:
     """Return whether a value is the path of something in a folder, and cannot lead out of it."""
     return is_text(path) and "\0" not in path and not {"", ".", ".."} & set(path.split("/"))
 
 
-def changes(contents):
-    """Return what is not as it was packed, a line for each file, by name."""
+def changes(contents: BundleContents) -> "list[str]":
+    """Return one line for each file that differs from the packed one, sorted by name."""
     if SUMS not in contents.texts:
         return [f"{SUMS}: gone"]
     try:
@@ -99,38 +105,38 @@ def changes(contents):
     return [f"{name}: {said[name]}" for name in sorted(said)]
 
 
-def read_sums(data):
+def read_sums(data: bytes) -> "dict[str, str]":
     """Return the sha256 of every file that SHA256SUMS names. Raises ValueError."""
     sums = {}
     for line in data.decode("utf-8").split("\n")[:-1]:
         match = SUM.fullmatch(line)
         if match is None or not is_inside(match.group(2)):
-            raise ValueError(f"this is no line of it: {line[:100]!r}")
+            raise ValueError(f"unexpected line: {line[:100]!r}")
         if match.group(2) in sums:
-            raise ValueError(f"it names {match.group(2)} twice")
+            raise ValueError(f"{match.group(2)} is listed twice")
         sums[match.group(2)] = match.group(1)
     return sums
 
 
-def is_name(value):
+def is_name(value: Any) -> bool:
     """Return whether a value is a name as documents have it."""
     return is_text(value) and bool(NAME.match(value))
 
 
-def is_step(value):
-    """Return whether a value can be the id of a step, which is no option and no path."""
+def is_step(value: Any) -> bool:
+    """Return whether a value can be the id of a step: neither an option nor a path."""
     return is_text(value) and re.fullmatch("[a-z0-9][a-z0-9-]*", value) is not None
 
 
-def is_positive(value):
+def is_positive(value: Any) -> bool:
     """Return whether a value is a number above zero."""
     return is_number(value) and value > 0
 
 
-def holds(fields):
-    """Return what tells whether a value is an object with such fields; others may be beside."""
+def holds(fields: "Mapping[str, Test]") -> "Test":
+    """Return a test for JSON objects that have these fields, and possibly others."""
 
-    def check(value):
+    def check(value: object) -> bool:
         return isinstance(value, dict) and all(
             name in value and fields[name](value[name]) for name in fields
         )
@@ -159,7 +165,7 @@ IS_PROVING = holds(
     }
 )
 # What bundle.json says, and which values are any.
-FIELDS = {
+FIELDS: "dict[str, Test]" = {
     "schema": lambda value: value == 1,
     "name": is_name,
     "id": lambda value: is_text(value) and bool(PREFIX.fullmatch(value)),
@@ -176,28 +182,29 @@ FIELDS = {
 }
 
 
-def read_facts(data):
-    """Return what bundle.json says. Raises ValueError for what cannot be of a bundle."""
+def read_facts(data: bytes) -> "dict[str, Any]":
+    """Parse bundle.json. Raises ValueError if a field is missing or invalid."""
     facts = parse_json(data.decode("utf-8"))
     if not isinstance(facts, dict):
-        raise ValueError("it is no object")  # noqa: TRY004 - of what was written
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - of what was written
     for name, is_right in FIELDS.items():
         if name not in facts:
-            raise ValueError(f"it does not say {name}")
+            raise ValueError(f"{name} is missing")
         if not is_right(facts[name]):
-            raise ValueError(f"this can be no {name}: {json.dumps(facts[name])[:100]}")
+            raise ValueError(f"{name} has a wrong value: {json.dumps(facts[name])[:100]}")
     about = facts["proving"]["about"]
     if [about[name] for name in ABOUT] != [facts[name] for name in ("name", *ABOUT[1:])]:
-        raise ValueError("what is to be proved is something else than what is to be published")
+        raise ValueError("the proof and the environment to publish do not match")
     return facts
 
 
-def facts_of(bundle):
-    """Return what the bundle.json of a folder says. Raises OSError, UsageError."""
+def facts_of(bundle: Path) -> "dict[str, Any]":
+    """Read and parse the bundle.json of a folder. Raises OSError, UsageError."""
     try:
         return read_facts(_text(bundle / FACTS))
     except ValueError as error:
         raise UsageError(
+            "bundle.damaged",
             f"{bundle / FACTS} is damaged: {error}",
-            "copy or unpack the bundle again; nothing was done",
+            "nothing was changed; copy or unpack the bundle again",
         ) from error

@@ -33,6 +33,12 @@ from .names import normalize
 from .processes import processors
 from .trust import distrust
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterable, Sequence, TypeVar
+
+    T = TypeVar("T")
+
 # Magic, flags (not before 3.7), time and size of the source: what comes before the code itself.
 HEADER = 16 if sys.version_info >= (3, 7) else 12
 MAGIC = importlib.util.MAGIC_NUMBER
@@ -43,16 +49,18 @@ INDEX = "index.json"
 # Files that a process compiles before it asks for more.
 TOGETHER = 20
 # From 3.14 on Python would start its workers anew, and they would not find this package.
-FORKED = {} if sys.version_info < (3, 7) else {"mp_context": multiprocessing.get_context("fork")}
+FORKED: "dict[str, Any]" = (
+    {} if sys.version_info < (3, 7) else {"mp_context": multiprocessing.get_context("fork")}
+)
 
 
-def say(text):
+def say(text: str) -> None:
     """Print a line on stderr."""
     sys.stderr.write(text + "\n")
 
 
-def cache_folder():
-    """Return where bytecode is kept, or None."""
+def cache_folder() -> "Path | None":
+    """Return the folder of the bytecode cache, or None."""
     named = os.environ.get("ENVBUILD_BYTECODE_CACHE")
     if named:
         return Path(named).absolute()
@@ -61,31 +69,31 @@ def cache_folder():
     return Path(caches) / "envbuild" / "bytecode" if os.path.isabs(caches) else None  # noqa: PTH117
 
 
-class Wheel:
-    """What was installed from one wheel: the folder it lies in and its sources, relative to it."""
+class WheelSources:
+    """The installed files of one wheel: their folder, and the sources relative to it."""
 
-    def __init__(self, sha256, folder, names):
-        """Take what is known of it."""
+    def __init__(self, sha256: "str | None", folder: "Path | str", names: "list[str]") -> None:
+        """Store its parts. *sha256*: None for one whose bytecode is not cached."""
         self.sha256 = sha256
         self.folder = str(folder)
         self.names = names
 
-    def source(self, name):
+    def source(self, name: str) -> str:
         """Return the path of a source."""
         return os.path.join(self.folder, name)  # noqa: PTH118 - thousands of them
 
-    def archive(self, cache):
+    def archive(self, cache: Path) -> Path:
         """Return where its bytecode is kept."""
         return Path(cache) / f"{self.sha256}-{KIND}.zip"
 
 
-def sources_of(metadata):
+def sources_of(metadata: Path) -> "list[str]":
     """Return the Python files that a RECORD lists, of those that lie in its folder."""
     names = records(metadata)
     return sorted(n for n in names if n.endswith(".py") and not n.startswith(("..", "/")))
 
 
-def installed(requirements):
+def installed(requirements: "Iterable[str]") -> "list[WheelSources]":
     """Return the wheels of a list of requirements that are installed here."""
     pins = read_list(requirements)
     hashes = {normalize(pin.partition("==")[0]): sha256 for pin, sha256 in pins}
@@ -95,19 +103,19 @@ def installed(requirements):
         for each in listed(folder):
             sha256 = hashes.get(normalize(each.name))
             if sha256 and each.path.name.endswith(".dist-info"):
-                found.append(Wheel(sha256, folder, sources_of(each.path)))
+                found.append(WheelSources(sha256, folder, sources_of(each.path)))
     return found
 
 
 # ---------------------------------------------------------------- one wheel
 
 
-def restore(wheel, cache):
+def restore(wheel: WheelSources, cache: Path) -> "list[str]":
     """Write the bytecode that is kept of a wheel; return the sources that are not served."""
     path = wheel.archive(cache)
     reason = distrust(path)
     if reason:
-        say(f"warning: kept bytecode is left out: {path}: {reason}")
+        say(f"warning: cached bytecode skipped: {path}: {reason}")
         return wheel.names
     try:
         with zipfile.ZipFile(str(path)) as archive:
@@ -117,20 +125,22 @@ def restore(wheel, cache):
         raise
     except FileNotFoundError:
         return wheel.names
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        say(f"warning: kept bytecode refused: {path}: {error}")
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+        say(f"warning: cached bytecode refused: {path}: {error}")
         return wheel.names
 
 
-def index_of(archive, wheel):
-    """Return the sizes of the sources an archive is for, None for what cannot be compiled."""
+def index_of(archive: zipfile.ZipFile, wheel: WheelSources) -> "dict[str, int | None]":
+    """Return the sizes of the sources of an archive; None for a source that cannot be compiled."""
     index = json.loads(archive.read(INDEX).decode("utf-8"))
     if (index["wheel"], index["kind"]) != (wheel.sha256, KIND):
-        raise ValueError("it is of wheel {} and {}".format(index["wheel"], index["kind"]))
-    return index["sizes"]
+        raise ValueError("it belongs to wheel {} and {}".format(index["wheel"], index["kind"]))
+    return dict(index["sizes"])
 
 
-def restored(wheel, archive, sizes, name):
+def restored(
+    wheel: WheelSources, archive: zipfile.ZipFile, sizes: "dict[str, int | None]", name: str
+) -> bool:
     """Write the bytecode of one source; return False if it does not fit."""
     source = wheel.source(name)
     status = os.stat(source)  # noqa: PTH116 - thousands of them
@@ -144,15 +154,15 @@ def restored(wheel, archive, sizes, name):
     return True
 
 
-def header_of(status):
-    """Return what comes before the code of a source."""
+def header_of(status: os.stat_result) -> bytes:
+    """Return the header of the bytecode of a source."""
     header = MAGIC + (bytes(4) if HEADER == 16 else b"")
     for number in (int(status.st_mtime), status.st_size):
         header += (number & 0xFFFFFFFF).to_bytes(4, "little")
     return header
 
 
-def write(source, status, code):
+def write(source: str, status: os.stat_result, code: bytes) -> None:
     """Write the bytecode of a source as a whole, or nothing; its folder may be missing."""
     path = importlib.util.cache_from_source(source)
     try:
@@ -170,8 +180,8 @@ class UnwritableError(OSError):
     """Bytecode cannot be written beside its source."""
 
 
-def keep(wheel, cache):
-    """Keep the bytecode of a wheel, in place of what may be there."""
+def keep(wheel: WheelSources, cache: Path) -> None:
+    """Write the bytecode of a wheel to the cache and replace an existing entry."""
     path = wheel.archive(cache)
     part = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}")
     try:
@@ -184,15 +194,15 @@ def keep(wheel, cache):
         part.replace(path)
     except (OSError, EOFError, ValueError, TypeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        say(f"note: bytecode is not kept in {path.parent}: {reason}")
+        say(f"note: cannot cache bytecode in {path.parent}: {reason}")
         if part.exists():
             part.unlink()
 
 
-def kept(wheel, archive, name):
-    """Put the bytecode of one source into an archive; return the source's size, None without.
+def kept(wheel: WheelSources, archive: zipfile.ZipFile, name: str) -> "int | None":
+    """Add the bytecode of a source to an archive; return the source's size, None without bytecode.
 
-    Raises EOFError, ValueError or TypeError for what is none: other environments would get it.
+    Raises EOFError, ValueError or TypeError for invalid bytecode: other environments would load it.
     """
     source = wheel.source(name)
     compiled = Path(importlib.util.cache_from_source(source))
@@ -200,7 +210,7 @@ def kept(wheel, archive, name):
         return None
     status, data = os.stat(source), compiled.read_bytes()  # noqa: PTH116
     if data[:HEADER] != header_of(status):
-        raise ValueError(f"{compiled} is not of its source")
+        raise ValueError(f"{compiled} does not match its source")
     marshal.loads(data[HEADER:])  # noqa: S302 - Python does the same as soon as it is imported
     archive.writestr(name, data[HEADER:])
     return status.st_size
@@ -209,10 +219,10 @@ def kept(wheel, archive, name):
 # ---------------------------------------------------------------- all of them
 
 
-def compile_source(path):
-    """Compile one source as pip would; not what is no Python.
+def compile_source(path: str) -> None:
+    """Compile one source as pip does; ignore a file that cannot be compiled.
 
-    Python's own compileall says nothing of a disk that is full, and leaves a file that is cut off.
+    Python's compileall does not report a full disk, and leaves a truncated file.
     """
     status = os.stat(path)  # noqa: PTH116
     try:
@@ -223,7 +233,9 @@ def compile_source(path):
     write(path, status, marshal.dumps(code))
 
 
-def by_all(act, items, *more, together=1):
+def by_all(
+    act: "Callable[..., T]", items: "Sequence[Any]", *more: object, together: int = 1
+) -> "list[T]":
     """Return the results of act(item, *more), which every processor works on."""
     several = [[each] * len(items) for each in more]
     try:
@@ -237,10 +249,10 @@ def by_all(act, items, *more, together=1):
         return list(pool.map(act, items, *several, chunksize=together))
 
 
-def own_up(wheels):
-    """Take from the wheels the sources that several have, and return the paths of these.
+def own_up(wheels: "list[WheelSources]") -> "list[str]":
+    """Remove sources that several wheels contain from these wheels, and return their paths.
 
-    Whose is there, nothing tells.
+    It is unknown which wheel's copy was installed last.
     """
     owners = collections.Counter(each.source(name) for each in wheels for name in each.names)
     shared = sorted(path for path, number in owners.items() if number > 1)
@@ -249,16 +261,16 @@ def own_up(wheels):
     return shared
 
 
-def settle(wheels, cache):
-    """See to it that all sources of the wheels are compiled. Exits where that cannot be written."""
+def settle(wheels: "list[WheelSources]", cache: "Path | None") -> None:
+    """Compile all sources of the wheels. Exits if bytecode cannot be written."""
     try:
         settle_all(wheels, cache)
     except UnwritableError as error:
         sys.exit(f"error: {error.strerror}: {error.filename}")
 
 
-def settle_all(wheels, cache):
-    """Take what is kept, compile the rest, keep that."""
+def settle_all(wheels: "list[WheelSources]", cache: "Path | None") -> None:
+    """Restore cached bytecode, compile the other sources and cache them."""
     shared = own_up(wheels)
     # The largest first, so that no processor is left with one at the end.
     wheels = sorted(wheels, key=lambda wheel: -len(wheel.names))
@@ -270,8 +282,8 @@ def settle_all(wheels, cache):
         by_all(keep, [wheel for wheel, _ in new], cache)
 
 
-def main(arguments):
-    """Compile what is installed; return the exit code."""
+def main(arguments: "list[str]") -> int:
+    """Compile the installed packages; return the exit code."""
     if len(arguments) != 1:
         sys.stderr.write(__doc__)
         return 2

@@ -22,23 +22,28 @@ import sys
 from pathlib import Path
 
 from . import distributions
+from .distributions import Distribution
 from .files import entries, is_below, read_json, real
 from .names import normalize
 from .processes import processors, run_tool
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def lies_in(path, folder):
+
+def lies_in(path: "str | Path", folder: "str | Path") -> bool:
     """Return whether a path is a folder or lies below it, links resolved."""
     return is_below(real(path), real(folder))
 
 
-def copies_on_path():
+def copies_on_path() -> "list[Distribution]":
     """Return every distribution on the path, in the order in which Python looks."""
     return [each for folder in sys.path for each in distributions.described(folder)]
 
 
-def cause(path, modules):
-    """Return what made Python look where *path* is."""
+def cause(path: "str | Path", modules: "list[tuple[str, str]]") -> str:
+    """Return which setting put the folder of *path* on Python's path."""
     for entry in filter(None, os.environ.get("PYTHONPATH", "").split(":")):
         if lies_in(path, entry):
             owners = [name for name, text in modules if prepends(text, entry)]
@@ -49,50 +54,50 @@ def cause(path, modules):
             for line in pth.read_text(encoding="utf-8", errors="replace").splitlines():
                 if adds(line) and lies_in(path, Path(folder) / line.strip()):
                     return f"{line.strip()} is added by {pth}"
-    return "it belongs to the Python that the virtualenv was made with"
+    return "it is in the Python that the virtualenv was created with"
 
 
-def pth_files(folder):
+def pth_files(folder: "str | Path") -> "list[Path]":
     """Return the files of a folder that add folders to Python's path."""
     return [path for path in entries(folder) if path.name.endswith(".pth")]
 
 
-def adds(line):
+def adds(line: str) -> bool:
     """Return whether a line of a .pth file names a folder."""
     return bool(line.strip()) and not line.startswith(("#", "import ", "import\t"))
 
 
-def prepends(text, entry):
-    """Return whether what ``module show`` says puts this entry into PYTHONPATH."""
+def prepends(text: str, entry: str) -> bool:
+    """Return whether the output of ``module show`` adds this entry to PYTHONPATH."""
     # Lua: prepend_path("PYTHONPATH","/x"); Tcl: prepend-path PYTHONPATH /x or {/x}.
     value = r"[\s,\"'{:=]" + re.escape(entry.rstrip("/")) + r"/?(?=$|[\s\"'}:)])"
     return any("PYTHONPATH" in line and re.search(value, line) for line in text.splitlines())
 
 
-def read_modules(path):
-    """Return (name, what ``module show`` says) of each loaded module."""
+def read_modules(path: "str | Path") -> "list[tuple[str, str]]":
+    """Return (name, output of ``module show``) of each loaded module."""
     text = Path(path).read_text(encoding="utf-8", errors="replace")
     parts = re.split(r"^== (\S+)\n", text, flags=re.MULTILINE)
     return list(zip(parts[1::2], parts[2::2]))
 
 
-def take(path):
-    """Return what was imported just before, none if the file is not there; it counts once."""
-    path = Path(path)
-    if not path.is_file():
+def take(path: str) -> "dict[str, str]":
+    """Read and remove the file of earlier imports; return {} if it does not exist."""
+    file = Path(path)
+    if not file.is_file():
         return {}
-    imported = read_json(path)
-    path.unlink()
+    imported: "dict[str, str]" = read_json(file)
+    file.unlink()
     return imported
 
 
-def imported_file(name):
-    """Import in a process of its own, as one may crash; return (file, None) or (None, why not)."""
+def imported_file(name: str) -> "tuple[str, None] | tuple[None, list[str]]":
+    """Import in a separate process, as it may crash; return (file, None) or (None, error lines)."""
     printed, lines = run_tool(["check", "--import", name])
-    return (None, lines) if printed is None else (json.loads(printed), None)
+    return (None, lines or []) if printed is None else (json.loads(printed), None)
 
 
-def print_file(name):
+def print_file(name: str) -> None:
     """Import a module and print where it lies as JSON; whatever it prints goes to stderr."""
     with os.fdopen(os.dup(1), "w") as answer:
         os.dup2(2, 1)
@@ -101,8 +106,14 @@ def print_file(name):
         answer.write(json.dumps(path))
 
 
-def problem(pin, prefix, copies, modules, imported):
-    """Return what is wrong with one pinned distribution, as lines; none if it is right.
+def problem(
+    pin: "dict[str, Any]",
+    prefix: str,
+    copies: "list[Distribution]",
+    modules: "list[tuple[str, str]]",
+    imported: "dict[str, str]",
+) -> "list[str]":
+    """Return the problems of one pinned distribution, as lines.
 
     imported: the file of each module that is known to import, by name.
     """
@@ -110,7 +121,7 @@ def problem(pin, prefix, copies, modules, imported):
     mine = [copy for copy in copies if normalize(copy.name) == normalize(pin["name"])]
     inside = [copy for copy in mine if lies_in(copy.folder, prefix)]
     if not inside:
-        elsewhere = [f"{copy.version} lies in {copy.folder}" for copy in mine]
+        elsewhere = [f"{copy.version} is in {copy.folder}" for copy in mine]
         return [f"{label} is not installed in {prefix}", *elsewhere]
     # conda's packages have versions of their own; which package it is, their hash says.
     if inside[0].version != (pin["version"] or inside[0].version):
@@ -119,33 +130,37 @@ def problem(pin, prefix, copies, modules, imported):
         return shadowed(label, f"{mine[0].version} in {mine[0].folder}", mine[0].folder, modules)
     if not pin["import"]:
         return []
-    path, said = imported.get(pin["import"]), None
+    path: "str | None" = imported.get(pin["import"])
     if path is None:
-        path, said = imported_file(pin["import"])
-    if path is None:
-        return [f"{label}: import {pin['import']} fails", *said]
+        path, lines = imported_file(pin["import"])
+        if path is None:
+            return [f"{label}: import {pin['import']} fails", *(lines or [])]
     if not lies_in(path, prefix):
         return shadowed(label, path, path, modules)
     return []
 
 
-def shadowed(label, copy, path, modules):
-    """Return the lines that say which copy is in front, and why."""
+def shadowed(
+    label: str, copy: str, path: "str | Path", modules: "list[tuple[str, str]]"
+) -> "list[str]":
+    """Return the lines that name the copy which comes first, and the reason."""
     return [
         f"{label} is shadowed: Python finds {copy}",
         cause(path, modules),
-        "leave that out, or let the recipe take this package from there",
+        "remove it from the path, or let the recipe use the package from there",
     ]
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Check and report; return the exit code."""
-    parser = argparse.ArgumentParser(description="Check the pinned distributions.")
+    parser = argparse.ArgumentParser(
+        description="Check that Python finds the pinned distributions in the prefix."
+    )
     parser.add_argument("--prefix")
-    parser.add_argument("--modules", help="what module show says of each loaded module")
-    parser.add_argument("--only", action="append", help="these distributions, if they are pinned")
-    parser.add_argument("--imported", help="what was imported just before, if the file is there")
-    parser.add_argument("--import", dest="name", help="only import this and print its file")
+    parser.add_argument("--modules", help="output of module show for each loaded module")
+    parser.add_argument("--only", action="append", help="check only these distributions")
+    parser.add_argument("--imported", help="file with the modules that were imported before")
+    parser.add_argument("--import", dest="name", help="import this module, print its file and exit")
     parser.add_argument("expected", nargs="?")
     options = parser.parse_args(arguments)
     if options.name:

@@ -2,7 +2,6 @@
 
     python -I target_tools conda-engine answer
     python -I target_tools conda-engine link [--as PATH] PREFIX CACHE LIST FOLDER
-    python -I target_tools conda-engine unpack ARCHIVE FOLDER
     python -I target_tools conda-engine here
 
 answer: each line of standard input is a request and gets a line of standard output, both a JSON
@@ -20,15 +19,11 @@ build] of each virtual package of the target, and *cache*, a folder.
   check: do the *records* go together, as a read answers them? The answer has *unmet*, of each need
       that none of them nor of the virtual packages meets: *name*, *spec*, and *found*, what is
       there in its place or None.
-With *signatures* what is read or solved also has, where it is signed, its ``signatures`` by public
-key and what is ``signed``, as its channel has both. *whole*: no channel is read in shards, which
-have no signatures.
 An answer holds ``records``, or ``error``: its ``kind``, ``text`` and, where it is known, the number
 of its ``channel``.
 
 link: make PREFIX of the packages of LIST (conda.json), which lie in FOLDER; its files name PATH as
-their prefix, where that is given. No package runs anything. unpack: extract a package into the new
-FOLDER and compare it with its own list of files. here: exit code 0 if py-rattler and
+their prefix, where that is given. No package runs anything. here: exit code 0 if py-rattler and
 conda-package-streaming can be imported.
 
 rattler's interpreter may crash while it ends, so the process ends without Python's clean-up; and
@@ -44,34 +39,45 @@ import threading
 from datetime import timedelta
 from pathlib import Path
 
-from .content_trust import add_signatures
 from .errors import whole
 from .names import without_credentials
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, Iterator, List, NoReturn, Sequence, Tuple
+
+    import rattler
+
+    Request = Dict[str, Any]
+    # By folder of the cache, and whether channels are read in shards.
+    Gateways = Dict[Tuple[str, bool], rattler.Gateway]
+    # Name, version and build of each virtual package of the target.
+    Virtual = List[Tuple[str, str, str]]
+
 # Of a record, what is asked of it.
-KEYS = ("name", "version", "build", "build_number", "subdir", "md5", "sha256", "size", "depends")
-KEYS += ("constrains",)
+KEYS: "tuple[str, ...]" = ("name", "version", "build", "build_number", "subdir", "md5", "sha256")
+KEYS += ("size", "depends", "constrains")
 # What a solve may take: minutes are normal for channels of 500,000 records.
 SOLVE_MINUTES = 20
 
 
-def clean(text):
+def clean(text: str) -> str:
     """Return a text without the credentials of the URLs in it."""
     return " ".join(without_credentials(word) for word in text.split(" "))
 
 
 class RequestError(Exception):
-    """What cannot be answered; its *kind* tells the one who asked what it means."""
+    """A request that cannot be answered; the *kind* classifies it for the caller."""
 
-    def __init__(self, kind, text, channel=None):
-        """Keep them; no credentials of URLs. *channel*: the number of the one it is about."""
+    def __init__(self, kind: str, text: str, channel: "int | None" = None) -> None:
+        """Store them without credentials of URLs. *channel*: the number of the channel."""
         super().__init__(clean(text))
         self.kind = kind
         self.channel = channel
 
 
-def described(record):
-    """Return what a record says, as JSON has it."""
+def described(record: "rattler.RepoDataRecord") -> "dict[str, Any]":
+    """Return a record as JSON."""
     said = json.loads(record.to_json())
     kept = {key: said[key] for key in KEYS if said.get(key) is not None}
     url = without_credentials(record.url)
@@ -79,44 +85,51 @@ def described(record):
     return {**kept, "url": url, "channel": url.rsplit("/", 2)[0]}
 
 
-def one_line(error):
-    """Return the same in one line."""
+def one_line(error: BaseException) -> str:
+    """Return the text of an error and its causes on one line."""
     return ": ".join(each.strip() for each in whole(error).splitlines() if each.strip())
 
 
-def gateway(request, gateways):
-    """Return what reads channels and caches what they say; one of *gateways*, if it is there.
+def gateway(request: "Request", gateways: "Gateways") -> "rattler.Gateway":
+    """Return the gateway that reads and caches channels; an existing one if possible.
 
-    Of its own it knows no credentials: these are those of ~/.netrc (or NETRC) and of rattler.
+    By default it has no credentials: the client adds those of ~/.netrc (or NETRC) and of rattler.
     """
     from rattler import Gateway, SourceConfig
     from rattler.networking import Client
     from rattler.networking.middleware import AuthenticationMiddleware
 
-    sharded = not request.get("whole")
-    key = request["cache"], sharded
-    if key not in gateways:
+    cache = request["cache"]
+    if cache not in gateways:
         client = Client([AuthenticationMiddleware()])
-        config = SourceConfig(sharded_enabled=sharded)
-        gateways[key] = Gateway(cache_dir=request["cache"], client=client, default_config=config)
-    return gateways[key]
+        config = SourceConfig(sharded_enabled=True)
+        gateways[cache] = Gateway(cache_dir=cache, client=client, default_config=config)
+    return gateways[cache]
 
 
 # ---------------------------------------------------------------- reading
 
 
-async def read(request, gateways):
+async def read(request: "Request", gateways: "Gateways") -> "dict[str, Any]":
     """Return the records of some names, which copy of each channel has them, and which failed."""
-    found, served, failed = [], [], []
+    found: "list[tuple[int, rattler.RepoDataRecord]]" = []
+    failed: "list[dict[str, Any]]" = []
+    served = []
     for number, urls in enumerate(request["channels"]):
         records, copy = await first_copy(number, urls, request, gateways, failed)
         found.extend((number, record) for record in records)
         served.append(copy)
-    records = signed(told(found, request["virtual"]), request)
-    return {"records": records, "served": served, "failed": failed}
+    answer = told(found, request["virtual"])
+    return {"records": answer, "served": served, "failed": failed}
 
 
-async def first_copy(number, urls, request, gateways, failed):
+async def first_copy(
+    number: int,
+    urls: "list[str]",
+    request: "Request",
+    gateways: "Gateways",
+    failed: "list[dict[str, Any]]",
+) -> "tuple[list[rattler.RepoDataRecord], int]":
     """Return the records of the first copy of a channel that can be read, and its number."""
     from rattler import Channel
 
@@ -134,10 +147,13 @@ async def first_copy(number, urls, request, gateways, failed):
     raise RequestError("channel", "; ".join(why), number)
 
 
-def told(found, virtual):
-    """Return what is told of records: pairs of the number of their channel and each."""
+def told(
+    found: "Iterable[tuple[int, rattler.RepoDataRecord]]", virtual: "Virtual"
+) -> "list[dict[str, Any]]":
+    """Return the answer for (channel number, record) pairs."""
     pythons = [each for _, each in found if each.name.normalized == "python"]
-    admitted, met = {}, {}
+    admitted: "dict[str, set[str]]" = {}
+    met: "dict[str, bool]" = {}
     answer = []
     for number, each in found:
         answer.append({**with_pythons(each, pythons, admitted), "number": number})
@@ -149,7 +165,7 @@ def told(found, virtual):
     return answer
 
 
-def is_met(spec, virtual, met):
+def is_met(spec: str, virtual: "Virtual", met: "dict[str, bool]") -> bool:
     """Return whether a MatchSpec of a virtual package is met. *met*: by MatchSpec."""
     if spec not in met:
         matched = match_spec(spec)
@@ -158,8 +174,8 @@ def is_met(spec, virtual, met):
     return met[spec]
 
 
-def match_spec(text):
-    """Return a MatchSpec, or None of a text that is none: nothing meets it."""
+def match_spec(text: str) -> "rattler.MatchSpec | None":
+    """Return a MatchSpec, or None for an invalid text, which no package matches."""
     from rattler import MatchSpec
     from rattler.exceptions import InvalidMatchSpecError
 
@@ -169,7 +185,9 @@ def match_spec(text):
         return None
 
 
-def as_record(name, version, build, build_number=0):
+def as_record(
+    name: str, version: str, build: str, build_number: int = 0
+) -> "rattler.PackageRecord":
     """Return a virtual or other package as a channel would have it."""
     from rattler import PackageRecord
     from rattler.package import BuildString
@@ -183,7 +201,11 @@ def as_record(name, version, build, build_number=0):
     )
 
 
-def with_pythons(record, pythons, admitted):
+def with_pythons(
+    record: "rattler.RepoDataRecord",
+    pythons: "Sequence[rattler.RepoDataRecord]",
+    admitted: "dict[str, set[str]]",
+) -> "dict[str, Any]":
     """Return a record and the series of the Pythons that it admits. *admitted*: by MatchSpec."""
     said = described(record)
     wanted = [each for each in said.get("depends", ()) if each.split(" ")[0] == "python"]
@@ -193,7 +215,9 @@ def with_pythons(record, pythons, admitted):
     return said
 
 
-def admitted_by(spec, pythons, admitted):
+def admitted_by(
+    spec: str, pythons: "Sequence[rattler.RepoDataRecord]", admitted: "dict[str, set[str]]"
+) -> "set[str]":
     """Return the series of the Pythons that a MatchSpec admits."""
     if spec not in admitted:
         wanted = match_spec(spec)
@@ -205,7 +229,7 @@ def admitted_by(spec, pythons, admitted):
 # ---------------------------------------------------------------- solving
 
 
-async def solve(request, gateways):
+async def solve(request: "Request", gateways: "Gateways") -> "dict[str, Any]":
     """Return the records that fit together."""
     import rattler
     from rattler.exceptions import SolverError
@@ -234,23 +258,17 @@ async def solve(request, gateways):
         raise RequestError("unsolvable", str(error)) from error
     except Exception as error:
         raise RequestError("channel", one_line(error)) from error
-    return {"records": signed([described(each) for each in records], request)}
-
-
-def signed(records, request):
-    """Return records, with their signatures where they are asked for."""
-    if request.get("signatures"):
-        add_signatures(records, Path(request["cache"]))
-    return records
+    return {"records": [described(each) for each in records]}
 
 
 # ---------------------------------------------------------------- checking
 
 
-async def check(request, _gateways):
-    """Return what packages that are given need and do not have."""
+async def check(request: "Request", _gateways: "Gateways") -> "dict[str, Any]":
+    """Return the unmet requirements of the given packages."""
     those = {each["name"]: each for each in request["records"]}
-    virtual, met, unmet = request["virtual"], {}, []
+    virtual, unmet = request["virtual"], []
+    met: "dict[str, bool]" = {}
     for each in those.values():
         for spec in [*each.get("depends", ()), *each.get("constrains", ())]:
             wanted = match_spec(spec)
@@ -279,8 +297,8 @@ async def check(request, _gateways):
 ACTIONS = {"read": read, "solve": solve, "check": check}
 
 
-def answer_to(request, gateways=None):
-    """Return the answer to a request, as JSON. *gateways*: what earlier ones were answered with."""
+def answer_to(request: "Request", gateways: "Gateways | None" = None) -> "dict[str, Any]":
+    """Return the answer to a request, as JSON. *gateways*: those of earlier requests."""
     import asyncio
 
     try:
@@ -293,14 +311,14 @@ def answer_to(request, gateways=None):
         return {"error": {"kind": "engine", "text": clean(one_line(error))}}
 
 
-def requests():
-    """Yield requests as they come, and end the process as soon as there can be no more.
+def requests() -> "Iterator[Request]":
+    """Yield requests as they arrive, and end the process when standard input is closed.
 
-    Also in the middle of an answer: who would have got it has gone.
+    This may interrupt an answer, because its reader is gone.
     """
-    lines = queue.Queue()
+    lines: "queue.Queue[bytes]" = queue.Queue()
 
-    def receive():
+    def receive() -> None:
         for line in sys.stdin.buffer:
             lines.put(line)
         end(0)
@@ -310,20 +328,20 @@ def requests():
         yield json.loads(lines.get().decode("utf-8"))
 
 
-def answer(_options):
+def answer(_options: argparse.Namespace) -> None:
     """Answer requests until there are no more."""
     # What is kept counts only where nobody else may write it; a stricter umask stays.
     os.umask(os.umask(0) | 0o022)
     # Whatever else is printed is no answer.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    gateways = {}
+    gateways: "Gateways" = {}
     for request in requests():
         answers.write(json.dumps(answer_to(request, gateways)) + "\n")
         answers.flush()
 
 
-def link_list(options):
+def link_list(options: argparse.Namespace) -> int:
     """Link the packages of a list; return the exit code."""
     import asyncio
 
@@ -339,25 +357,13 @@ def link_list(options):
         sys.stderr.writelines("error: {}\n".format(line) for line in str(error).split("\n"))
         return 1
     except Exception as error:  # whatever it is, it is rattler's
-        sys.stderr.write("error: the packages cannot be linked: {}\n".format(whole(error)))
+        sys.stderr.write("error: cannot link the packages: {}\n".format(whole(error)))
         return 1
     return 0
 
 
-def unpack(options):
-    """Unpack a package; return the exit code."""
-    from . import conda_link
-
-    try:
-        conda_link.check_package(options.archive, options.folder)
-    except Exception as error:  # of rattler, tarfile and others
-        sys.stderr.write("error: the package cannot be unpacked: {}\n".format(whole(error)))
-        return 1
-    return 0
-
-
-def here(_options):
-    """Return 0 if what links packages is here."""
+def here(_options: argparse.Namespace) -> int:
+    """Return 0 if py-rattler and conda-package-streaming can be imported."""
     try:
         import conda_package_streaming  # noqa: F401
         import rattler  # noqa: F401
@@ -366,30 +372,26 @@ def here(_options):
     return 0
 
 
-def end(code):
+def end(code: int) -> "NoReturn":
     """End without the clean-up in which rattler's interpreter may crash."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
 
 
-def main(arguments):
-    """Do one of four things, and end."""
+def main(arguments: "list[str]") -> "NoReturn":
+    """Do one of three things, and end."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     # required= is of 3.7.
     what = parser.add_subparsers(dest="what")
     what.add_parser("answer").set_defaults(act=answer)
     one = what.add_parser("link")
     one.set_defaults(act=link_list)
-    one.add_argument("--as", dest="named", help="the prefix that its files name")
+    one.add_argument("--as", dest="named", help="the prefix that the files contain")
     for name in ("prefix", "cache", "list", "folder"):
         one.add_argument(name, type=Path)
-    one = what.add_parser("unpack")
-    one.set_defaults(act=unpack)
-    one.add_argument("archive", type=Path)
-    one.add_argument("folder", type=Path)
     what.add_parser("here").set_defaults(act=here)
     options = parser.parse_args(arguments)
     if options.what is None:
-        parser.error("say what to do")
+        parser.error("name an action")
     end(options.act(options))

@@ -14,11 +14,22 @@ import json
 import os
 import re
 import shutil
-from collections import namedtuple
+from typing import IO, Any, Dict, Iterable, Iterator, NamedTuple, Sequence, cast
 
 from .conda_packages import ENTRY_POINT, above_of, clashes, identity, is_outside, misplaced, scripts
 from .errors import whole
 from .processes import processors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import tarfile
+    from pathlib import Path
+
+    import rattler
+
+    # An entry of a package's list, and what lies in a package by its path.
+    Entry = Dict[str, Any]
+    Tree = Dict[str, "Node"]
 
 # A package unpacks to at most so many times its size, beside what any may unpack to.
 RATIO = 200
@@ -34,19 +45,30 @@ OLDEST = 315532800
 SHA256 = re.compile("[0-9a-f]{64}")
 FILE, LINK, FOLDER = "hardlink", "softlink", "directory"
 # What lies at a path of a package. *sha256*, *size*: of a file. *member*: of a link.
-Node = namedtuple("Node", "kind sha256 size member")
+Node = NamedTuple(
+    "Node",
+    [
+        ("kind", str),
+        ("sha256", "str | None"),
+        ("size", "int | None"),
+        ("member", "tarfile.TarInfo | None"),
+    ],
+)
 # A package in a folder of its own. *record*: py-rattler's.
-Package = namedtuple("Package", "record entries folder")
+Package = NamedTuple(
+    "Package",
+    [("record", "rattler.RepoDataRecord"), ("entries", "list[Entry]"), ("folder", "Path")],
+)
 
 
 class PackageError(Exception):
-    """Why packages are not linked: one line for each problem."""
+    """Packages cannot be linked: one line for each problem."""
 
 
 # ---------------------------------------------------------------- extracting
 
 
-def members(archive):
+def members(archive: "Path") -> "Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]":
     """Yield the members of both parts of a package, each with its tar archive."""
     from conda_package_streaming import package_streaming
 
@@ -55,13 +77,13 @@ def members(archive):
         yield from package_streaming.stream_conda_component(str(archive), component=part)
 
 
-def extract(archive, folder):
+def extract(archive: "Path", folder: "Path") -> "Tree":
     """Extract a package into a new folder; return its tree: a Node for each path.
 
     Raises PackageError.
     """
     folder.mkdir(parents=True)
-    tree = {}
+    tree: "Tree" = {}
     budget = FREE_BYTES + RATIO * archive.stat().st_size
     for source, member in members(archive):
         if member.size > budget:
@@ -73,12 +95,14 @@ def extract(archive, folder):
             budget -= tree[name].size or 0
     # Last, when all folders are known to be folders: nothing is written through a link.
     for name, node in tree.items():
-        if node.kind == LINK:
+        if node.member is not None:
             make_link(folder, name, node.member)
     return tree
 
 
-def add_member(folder, tree, name, source, member):
+def add_member(
+    folder: "Path", tree: "Tree", name: str, source: "tarfile.TarFile", member: "tarfile.TarInfo"
+) -> None:
     """Add a member of an archive to a tree, links without making them. Raises PackageError."""
     add_folders(folder, tree, name if member.isdir() else name.rpartition("/")[0])
     if member.isdir():
@@ -92,10 +116,10 @@ def add_member(folder, tree, name, source, member):
     elif member.issym():
         tree[name] = Node(LINK, None, None, member)
     else:
-        raise PackageError("{} is no file, link or folder".format(name))
+        raise PackageError("{} is not a file, link or folder".format(name))
 
 
-def make_link(folder, name, member):
+def make_link(folder: "Path", name: str, member: "tarfile.TarInfo") -> None:
     """Make a symbolic link, unless it is of the metadata, which are not linked.
 
     Raises PackageError if it is directly there, where metadata are read.
@@ -108,8 +132,8 @@ def make_link(folder, name, member):
         raise PackageError("{} is a link".format(name))
 
 
-def plain_name(name):
-    """Return a member's path below a folder; None: it is that folder. Raises PackageError."""
+def plain_name(name: str) -> "str | None":
+    """Return a member's path below a folder, or None for the folder itself. Raises PackageError."""
     name = name[2:] if name.startswith("./") else name
     name = name[:-1] if name.endswith("/") else name
     if name in ("", "."):
@@ -123,13 +147,13 @@ def plain_name(name):
     return name
 
 
-def add_folders(folder, tree, name):
-    """Make a folder of a tree and those above it. Raises PackageError if one is no folder."""
+def add_folders(folder: "Path", tree: "Tree", name: str) -> None:
+    """Make a folder of a tree and its parents. Raises PackageError if one is not a folder."""
     missing = []
     for path in (name, *above_of(name)) if name else ():
         if path in tree:
             if tree[path].kind != FOLDER:
-                raise PackageError("{} is no folder, and has other files below it".format(path))
+                raise PackageError("{} contains other files, but is not a folder".format(path))
             break
         missing.append(path)
     for path in reversed(missing):
@@ -137,10 +161,10 @@ def add_folders(folder, tree, name):
         tree[path] = Node(FOLDER, None, None, None)
 
 
-def write_file(source, member, path):
+def write_file(source: "tarfile.TarFile", member: "tarfile.TarInfo", path: "Path") -> "Node":
     """Write a file of an archive, which of its mode keeps whether it runs; return its Node."""
     digest, missing = hashlib.sha256(), member.size
-    packed = source.extractfile(member)
+    packed = cast("IO[bytes]", source.extractfile(member))  # None for what is no file
     with path.open("xb", buffering=0) as stream:
         while missing > 0:
             data = packed.read(min(missing, CHUNK))
@@ -156,11 +180,13 @@ def write_file(source, member, path):
     return Node(FILE, digest.hexdigest(), member.size, None)
 
 
-def same_file(folder, tree, name, target):
+def same_file(folder: "Path", tree: "Tree", name: str, target: "str | None") -> "Node":
     """Make a hard link to a file of the same package, as a copy; return its Node."""
-    node = tree.get(target)
-    if node is None or node.kind != FILE:
-        raise PackageError("{} is a hard link to {}, which is no earlier file".format(name, target))
+    node = tree.get(target or "")
+    if target is None or node is None or node.kind != FILE:
+        raise PackageError(
+            "{} is a hard link to {}, which is not an earlier file".format(name, target)
+        )
     shutil.copy2(str(folder / target), str(folder / name))
     return node
 
@@ -168,7 +194,7 @@ def same_file(folder, tree, name, target):
 # ---------------------------------------------------------------- the list of files
 
 
-def check_package(archive, folder):
+def check_package(archive: "Path", folder: "Path") -> "list[Entry]":
     """Extract a package into a new folder and check it there; return the entries of its list.
 
     Raises PackageError.
@@ -185,17 +211,17 @@ def check_package(archive, folder):
     return entries
 
 
-def read_list(folder):
+def read_list(folder: "Path") -> "list[Any]":
     """Return the entries of a package's list. Raises PackageError."""
     if not (folder / LIST).exists():
         return [*read_old_list(folder)]
     try:
         return [*json.loads((folder / LIST).read_text(encoding="utf-8"))["paths"]]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise PackageError("{} cannot be read".format(LIST)) from error
+        raise PackageError("cannot read {}".format(LIST)) from error
 
 
-def read_old_list(folder):
+def read_old_list(folder: "Path") -> "Iterator[Entry]":
     """Yield the entries of a list in several files, as packages before conda-build 2 have it."""
     from rattler.package import PathsJson
 
@@ -211,12 +237,12 @@ def read_old_list(folder):
         }
 
 
-def verify_list(tree, entries):
-    """Return the entries of a list with what is known of their files. Raises PackageError.
+def verify_list(tree: "Tree", entries: "Iterable[Any]") -> "list[Entry]":
+    """Return the entries of a list with the facts of their files. Raises PackageError.
 
     Each path is in the tree, has the listed type, and is listed once. All files are listed.
     """
-    verified = {}
+    verified: "dict[str, Entry]" = {}
     for entry in entries:
         name = entry.get("_path") if isinstance(entry, dict) else None
         if not isinstance(name, str) or is_outside(name):
@@ -224,7 +250,7 @@ def verify_list(tree, entries):
         if name in verified:
             raise PackageError("{} is listed twice".format(name))
         if name not in tree or name.startswith(INFO):
-            raise PackageError("{} is listed, and is not in the package".format(name))
+            raise PackageError("{} is listed, but is not in the package".format(name))
         verified[name] = verify_entry(name, tree[name], entry)
     for name in sorted(tree.keys() - verified.keys()):
         if tree[name].kind != FOLDER and not name.startswith(INFO):
@@ -232,11 +258,11 @@ def verify_list(tree, entries):
     return [*verified.values()]
 
 
-def verify_entry(name, node, entry):
-    """Return what is known of an entry. Raises PackageError if that is not what it states."""
-    verified = {"_path": name, "path_type": node.kind}
+def verify_entry(name: str, node: "Node", entry: "Entry") -> "Entry":
+    """Return the facts of an entry. Raises PackageError if the entry states other ones."""
+    verified: "Entry" = {"_path": name, "path_type": node.kind}
     if entry.get("path_type") != node.kind:
-        text = "{} is listed as {}, and is {}"
+        text = "{} is listed as {}, but is {}"
         raise PackageError(text.format(name, entry.get("path_type"), node.kind))
     if entry.get("prefix_placeholder") is not None:
         verified.update(verify_placeholder(name, node, entry))
@@ -244,7 +270,7 @@ def verify_entry(name, node, entry):
         verified.update(sha256=node.sha256, size_in_bytes=node.size)
         for key in ("sha256", "size_in_bytes"):
             if entry.get(key) not in (None, verified[key]):
-                text = "{}: its {} is {}, and {} is listed"
+                text = "{}: its {} is {}, but {} is listed"
                 raise PackageError(text.format(name, key, verified[key], entry[key]))
         if entry.get("no_link") is True:
             verified["no_link"] = True
@@ -254,11 +280,11 @@ def verify_entry(name, node, entry):
     return verified
 
 
-def verify_placeholder(name, node, entry):
+def verify_placeholder(name: str, node: "Node", entry: "Entry") -> "Entry":
     """Return the placeholder of an entry, which is filled in. Raises PackageError."""
     placeholder, mode = entry["prefix_placeholder"], entry.get("file_mode")
     if node.kind != FILE:
-        raise PackageError("{} is no file, and has a placeholder".format(name))
+        raise PackageError("{} has a placeholder, but is not a file".format(name))
     if not isinstance(placeholder, str) or not placeholder or mode not in ("text", "binary"):
         raise PackageError("{} has an invalid placeholder".format(name))
     return {"prefix_placeholder": placeholder, "file_mode": mode}
@@ -267,7 +293,9 @@ def verify_placeholder(name, node, entry):
 # ---------------------------------------------------------------- linking
 
 
-async def link(prefix, cache, packages, folder, named):
+async def link(
+    prefix: "Path", cache: "Path", packages: "dict[str, Any]", folder: "Path", named: "str | None"
+) -> None:
     """Make a prefix of packages that lie in a folder, and were compared with the lock there.
 
     Raises PackageError before anything is linked.
@@ -292,10 +320,10 @@ async def link(prefix, cache, packages, folder, named):
     )
 
 
-def prepare(package, folder, cache):
+def prepare(package: "dict[str, Any]", folder: "Path", cache: "Path") -> "Package":
     """Return a package of a list, extracted and checked in the cache. Raises PackageError.
 
-    Its address is a folder and no archive: py-rattler can only link what is in the cache.
+    Its URL is a folder instead of an archive: py-rattler can only link packages of the cache.
     """
     import rattler
 
@@ -305,14 +333,14 @@ def prepare(package, folder, cache):
     record = rattler.PackageRecord.from_index_json(place / INDEX)
     actual = record.name.source, str(record.version), str(record.build)
     if actual != identity(package):
-        text = "{} is {} {} {} in the lock, and states that it is {} {} {}"
+        text = "{} is {} {} {} in the lock, but contains {} {} {}"
         raise PackageError(text.format(package["filename"], name, version, build, *actual))
     channel = package.get("channel") or "file:///"
     record = rattler.RepoDataRecord(record, package["filename"], folder.resolve().as_uri(), channel)
     return Package(record, entries, place)
 
 
-def check_places(packages):
+def check_places(packages: "Sequence[Package]") -> None:
     """Check where the files of all packages are linked to. Raises PackageError."""
     site = site_packages(package.record for package in packages)
     records = []
@@ -326,24 +354,25 @@ def check_places(packages):
         raise PackageError("\n".join(problems))
 
 
-def site_packages(records):
+def site_packages(records: "Iterable[rattler.RepoDataRecord]") -> "str | None":
     """Return the folder of the modules of packages for any Python, as py-rattler has it."""
     for record in records:
         if record.name.normalized == "python":
-            number = "{}.{}".format(*record.version.as_major_minor())
-            path = record.python_site_packages_path
-            return "lib/python{}/site-packages".format(number) if path is None else path
+            numbers, path = record.version.as_major_minor(), record.python_site_packages_path
+            if path is None and numbers is not None:
+                path = "lib/python{}.{}/site-packages".format(*numbers)
+            return path
     return None
 
 
-def placed_entries(package, site):
-    """Yield where py-rattler links each entry of a package, and what starts its functions."""
+def placed_entries(package: "Package", site: "str | None") -> "Iterator[Entry]":
+    """Yield the paths to which py-rattler links the entries and entry points of a package."""
     if not package.record.noarch.python:
         yield from package.entries
         return
     if site is None:
         name = package.record.name.normalized
-        raise PackageError("{} needs a Python, and no package brings one".format(name))
+        raise PackageError("{} needs a Python, but no package provides one".format(name))
     folders = {"site-packages": site, "python-scripts": "bin"}
     for entry in package.entries:
         folder, _, name = entry["_path"].partition("/")
@@ -354,14 +383,14 @@ def placed_entries(package, site):
             yield {"_path": "bin/" + command, "path_type": ENTRY_POINT}
 
 
-def commands_of(points):
+def commands_of(points: "Path") -> "list[str]":
     """Return the names of the entry points of a package for any Python. Raises PackageError."""
     try:
         # conda-build writes no entry_points for a package without commands.
         texts = json.loads(points.read_text(encoding="utf-8"))["noarch"].get("entry_points", [])
         commands = [text.partition("=")[0].strip() for text in texts]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise PackageError("{} cannot be read: {}".format(points, error)) from error
+        raise PackageError("cannot read {}: {}".format(points, error)) from error
     for command in commands:
         if "/" in command:
             raise PackageError("path of an entry point outside of bin: {}".format(command))

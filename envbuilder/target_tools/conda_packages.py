@@ -28,6 +28,13 @@ from urllib.request import pathname2url
 from .files import read_json, sha256_of, write_atomically
 from .processes import processors
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Iterator, Mapping
+
+    # JSON of conda: a record of a prefix, or conda.json.
+    Record = Mapping[str, Any]
+
 META = "conda-meta"
 # What starts a function of a package for any Python: the engine writes it.
 ENTRY_POINT = "unix_python_entry_point"
@@ -52,7 +59,7 @@ RESERVED = {META, CLOBBERED.rstrip("/")}
 SHOWN = 10
 
 
-def explicit_lines(packages, folder):
+def explicit_lines(packages: "Record", folder: Path) -> "Iterator[str]":
     """Yield the lines of an explicit list."""
     yield "@EXPLICIT"
     for each in packages["packages"]:
@@ -60,64 +67,65 @@ def explicit_lines(packages, folder):
         yield "file://{}".format(pathname2url(path))
 
 
-def identity(package):
-    """Return what tells a package from others."""
+def identity(package: "Record") -> "tuple[str, str, str]":
+    """Return the name, version and build of a package."""
     return package["name"], package["version"], package["build"]
 
 
-def records_of(prefix):
+def records_of(prefix: Path) -> "dict[Path, dict[str, Any]]":
     """Return the records of a prefix by their files."""
     return {path: read_json(path) for path in sorted(Path(prefix, META).glob("*.json"))}
 
 
-def wrong_packages(records, packages):
-    """Yield how the packages of a prefix are not those of a list."""
+def wrong_packages(records: "Iterable[Record]", packages: "Record") -> "Iterator[str]":
+    """Yield the differences between the packages of a prefix and those of a list."""
     wanted = {identity(each) for each in packages["packages"]}
     there = {identity(each) for each in records}
     for each in sorted(wanted - there):
         yield "{} {} {} is not in the prefix".format(*each)
     for each in sorted(there - wanted):
-        yield "{} {} {} is in the prefix, and not in the lock".format(*each)
+        yield "{} {} {} is in the prefix, but not in the lock".format(*each)
 
 
-def scripts(records):
-    """Yield what packages would run when they are linked."""
+def scripts(records: "Iterable[Record]") -> "Iterator[str]":
+    """Yield the scripts that packages would run when they are linked."""
     for record in records:
         for name in record.get("files", ()):
             if SCRIPT.fullmatch(name):
                 yield (
-                    "package {} wants to run {}: no script of a package is run".format(
+                    "package {} contains the script {}, which envbuild does not run".format(
                         record["name"], name
                     )
                 )
 
 
-def is_outside(name):
+def is_outside(name: str) -> bool:
     """Return whether a package's path is not plainly one below a prefix."""
     return bool({"", ".", ".."} & set(name.split("/")))
 
 
-def misplaced(records):
-    """Yield the files of packages that lie outside of the prefix, or where no package has files.
+def misplaced(records: "Iterable[Record]") -> "Iterator[str]":
+    """Yield files of packages outside of the prefix, or in folders reserved for conda and rattler.
 
-    rattler moves what clashes with another package away from its place.
+    rattler moves a file to such a folder if another package has the same file.
     """
     for record in records:
         for name in sorted({*record.get("files", ()), *(name for name, _ in placed(record))}):
             if is_outside(name):
                 yield "package {} has a file outside of the prefix: {}".format(record["name"], name)
             elif name.partition("/")[0] in RESERVED:
-                yield "package {} has a file where none may be: {}".format(record["name"], name)
+                yield "package {} has a file in a reserved folder: {}".format(record["name"], name)
 
 
-def own_name(name):
+def own_name(name: str) -> str:
     """Return the path that a package has for a file, in place of that which rattler moved it to."""
     return name[len(CLOBBERED) :].partition("/")[2] if name.startswith(CLOBBERED) else name
 
 
-def clashes(records):
+def clashes(records: "Iterable[Record]") -> "Iterator[str]":
     """Yield the files and links that several packages have, or that have other files below them."""
-    owners, folders = {}, {}
+    owners: "dict[str, list[str]]" = {}
+    folders: "dict[str, set[str]]" = {}
     for record in records:
         kinds = {name: each.get("path_type") for name, each in placed(record)}
         for name in record.get("files", ()):
@@ -133,10 +141,10 @@ def clashes(records):
         if len(those) > 1:
             yield "{} is a file of {}".format(name, " and ".join(those))
         elif name in folders:
-            yield "{} is a file of {}, which has others below it".format(name, those[0])
+            yield "{} is a file of {}, which has other files below it".format(name, those[0])
 
 
-def above_of(name):
+def above_of(name: str) -> "Iterator[str]":
     """Yield the folders above a path."""
     at = name.rfind("/")
     while at > 0:
@@ -144,8 +152,8 @@ def above_of(name):
         at = name.rfind("/", 0, at)
 
 
-def originals(name):
-    """Yield what a package may call a file: packages for any Python do not say which it will be."""
+def originals(name: str) -> "Iterator[str]":
+    """Yield the possible names of a file in its package: noarch packages use other folders."""
     yield name
     _, mark, rest = name.partition("/site-packages/")
     if mark:
@@ -154,26 +162,26 @@ def originals(name):
         yield "python-scripts/" + name[len("bin/") :]
 
 
-def places_of(files):
-    """Return where files lie, relative to the prefix, by all that their record may call them.
+def places_of(files: "Iterable[str]") -> "dict[str, str]":
+    """Return the paths of files in the prefix, by every name that their record may use.
 
-    *files*: the record's own list of where they lie. Of a package for any Python ``paths_data`` of
-    conda says what they are called in the package, that of rattler and mamba where they lie.
+    *files*: the record's list of paths in the prefix. For a noarch package, ``paths_data`` has
+    names in the package if conda linked it, and paths in the prefix if rattler or mamba did.
     """
     where = {original: name for name in files for original in originals(name)}
     where.update((name, name) for name in files)
     return where
 
 
-def placed(record):
-    """Yield where each file of a record lies, and what is said of it."""
+def placed(record: "Record") -> "Iterator[tuple[str, dict[str, Any]]]":
+    """Yield the path of each file of a record in the prefix, with its entry."""
     where = places_of(record.get("files", ()))
     for each in record["paths_data"]["paths"]:
         yield where.get(each["_path"], each["_path"]), each
 
 
-def wrong_files(prefix, records):
-    """Yield the files that are not as their packages say."""
+def wrong_files(prefix: Path, records: "Iterable[Record]") -> "Iterator[str]":
+    """Yield the files that differ from their packages."""
     todo = []
     for record in records:
         for name, each in placed(record):
@@ -191,28 +199,28 @@ def wrong_files(prefix, records):
         found = pool.map(sha256_of, [each[0] for each in todo])
         for (_, wanted, name, package), sha256 in zip(todo, found):
             if sha256 != wanted:
-                yield "{} of {}: its sha256 is {}, and {} was packed".format(
+                yield "{} of {}: its sha256 is {}, but {} was packed".format(
                     name, package, sha256, wanted
                 )
 
 
-def wrong_type(path, path_type):
-    """Return how a path is not what its package states; None: it is."""
+def wrong_type(path: Path, path_type: "str | None") -> "str | None":
+    """Return how the type of a path differs from its package, or None."""
     try:
         mode = path.lstat().st_mode
     except OSError:
-        return "is not there"
-    is_right = TYPES.get(path_type)
+        return "is missing"
+    is_right = TYPES.get(path_type or "")
     if is_right is None or is_right(mode):
         return None
     kind = "folder" if stat.S_ISDIR(mode) else "link" if stat.S_ISLNK(mode) else "file"
-    return "is a {}, and was packed as {}".format(kind, path_type)
+    return "is a {}, but was packed as {}".format(kind, path_type)
 
 
-def respell(prefix, name, entry):
-    """Write what starts a function of a package as conda does.
+def respell(prefix: Path, name: str, entry: "dict[str, Any]") -> None:
+    """Rewrite the script of an entry point as conda writes it.
 
-    rattler indents by tabulators, and lets a group write it.
+    rattler indents with tabs, and makes the script writable by its group.
     """
     path = Path(prefix, name)
     path.chmod(path.stat().st_mode & ~0o022)
@@ -223,8 +231,8 @@ def respell(prefix, name, entry):
     entry.update(sha256=sha256_of(path), size_in_bytes=path.stat().st_size)
 
 
-def settle_files(prefix, record):
-    """Make files and what is said of them such as any engine has them."""
+def settle_files(prefix: Path, record: "dict[str, Any]") -> None:
+    """Make files and their entries independent of the engine that linked them."""
     for name, each in placed(record):
         each["_path"] = name
         if each.get("path_type") == ENTRY_POINT:
@@ -234,8 +242,8 @@ def settle_files(prefix, record):
             each.pop("sha256_in_prefix", None)
 
 
-def settle(prefix, records, packages):
-    """Write into the records of a prefix where its packages come from, and what was settled."""
+def settle(prefix: Path, records: "Mapping[Path, dict[str, Any]]", packages: "Record") -> None:
+    """Write the origin of the packages and the settled files into the records of a prefix."""
     by_identity = {identity(each): each for each in packages["packages"]}
     for path, record in records.items():
         package = by_identity[identity(record)]
@@ -251,7 +259,7 @@ def settle(prefix, records, packages):
         write_atomically(path, json.dumps(record, indent=2) + "\n")
 
 
-def check(prefix, packages):
+def check(prefix: Path, packages: "Record") -> int:
     """Compare a prefix with a list; return the exit code."""
     records = records_of(prefix)
     those = list(records.values())
@@ -270,9 +278,9 @@ def check(prefix, packages):
     return 0
 
 
-def pure_sources(record):
+def pure_sources(record: "Record") -> "dict[str, list[str]]":
     """Return the sources of a package for any Python, by the folder that they are in."""
-    found = {}
+    found: "dict[str, list[str]]" = {}
     for name, _ in placed(record) if record.get("subdir") == "noarch" else ():
         match = PURE.fullmatch(name)
         if match:
@@ -280,15 +288,17 @@ def pure_sources(record):
     return found
 
 
-def compile_pure(prefix):
-    """Compile what is for any Python, and say so in its records as conda does."""
+def compile_pure(prefix: Path) -> int:
+    """Compile noarch packages, and record the bytecode as conda does."""
     from . import bytecode  # it starts processes
 
     records, wheels = records_of(prefix), []
     for record in records.values():
         for folder, names in pure_sources(record).items():
             todo = [each for each in names if not bytecode_of(prefix, folder, each).exists()]
-            wheels.append(bytecode.Wheel(record.get("sha256"), Path(prefix, folder), sorted(todo)))
+            wheels.append(
+                bytecode.WheelSources(record.get("sha256"), Path(prefix, folder), sorted(todo))
+            )
     wheels = [each for each in wheels if each.names]
     # A package is known by its hash as a wheel is; of one without, nothing is kept.
     bytecode.settle([each for each in wheels if each.sha256], bytecode.cache_folder())
@@ -303,12 +313,12 @@ def compile_pure(prefix):
     return sum(len(each.names) for each in wheels)
 
 
-def bytecode_of(prefix, folder, name):
+def bytecode_of(prefix: Path, folder: str, name: str) -> Path:
     """Return where Python looks for the bytecode of a source."""
     return Path(importlib.util.cache_from_source(str(Path(prefix, folder, name))))
 
 
-def new_bytecode(prefix, record):
+def new_bytecode(prefix: Path, record: "Record") -> "Iterator[str]":
     """Yield the bytecode of a package for any Python that its record does not name."""
     known = {*record.get("files", ())}
     for folder, names in pure_sources(record).items():
@@ -319,7 +329,7 @@ def new_bytecode(prefix, record):
                 yield relative
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Print the list, compare or compile; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("what", choices=("list", "check", "compile"))
@@ -328,10 +338,10 @@ def main(arguments):
     options = parser.parse_args(arguments)
     if options.what == "compile":
         number = compile_pure(options.first)
-        sys.stdout.write("{} sources of packages for any Python are compiled\n".format(number))
+        sys.stdout.write("compiled {} sources of packages for any Python\n".format(number))
         return 0
     if options.second is None:
-        parser.error("name the second of them too")
+        parser.error("give the second argument too")
     if options.what == "list":
         packages = read_json(options.first)
         lines = explicit_lines(packages, options.second)

@@ -5,7 +5,7 @@ import io
 import re
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Iterable, Iterator, NamedTuple
 
 from .files import entries, open_regular
 from .names import normalize
@@ -18,7 +18,7 @@ METADATA = ("METADATA", "PKG-INFO", "")
 INSIDE = "envbuild_build.json"
 # What is read at most. RECORD has a line for every file: some 100 bytes.
 LARGEST_METADATA = 4 * 1024 * 1024
-LARGEST_RECORD = 64 * 1024 * 1024
+_LARGEST_RECORD = 64 * 1024 * 1024
 
 
 class Distribution(NamedTuple):
@@ -29,12 +29,12 @@ class Distribution(NamedTuple):
     path: Path
 
     @property
-    def folder(self):
+    def folder(self) -> Path:
         """The folder of packages that it lies in."""
         return self.path.parent
 
 
-def listed(folder):
+def listed(folder: "str | Path") -> "Iterator[Distribution]":
     """Yield the distributions of a folder, by the names of their metadata: quick."""
     for entry in entries(folder):
         match = re.match(r"(.+?)-([^-]+?)(-py[\d.]+)?\.(dist|egg)-info$", entry.name)
@@ -42,24 +42,24 @@ def listed(folder):
             yield Distribution(match.group(1), match.group(2), entry)
 
 
-def described(folder):
-    """Yield the distributions of a folder, by what their metadata says; none that is broken."""
+def described(folder: "str | Path") -> "Iterator[Distribution]":
+    """Yield the distributions of a folder by their metadata; skip those without name or version."""
     for entry in entries(folder):
         if entry.name.endswith(ENDINGS):
             yield from _read(entry)
 
 
-def _read(entry):
+def _read(entry: Path) -> "list[Distribution]":
     fields = read_metadata(entry) or {}
     if "name" in fields and "version" in fields:
         return [Distribution(fields["name"][0], fields["version"][0], entry)]
     return []
 
 
-def read_metadata(entry):
+def read_metadata(entry: Path) -> "dict[str, list[str]] | None":
     """Return the fields of a distribution's metadata: name in lower case -> its texts, in order.
 
-    None where there is no file of it. The description behind the fields is left out.
+    Returns None if there is no metadata file. The description is left out.
     """
     for path in (entry / name for name in METADATA):
         try:
@@ -71,9 +71,9 @@ def read_metadata(entry):
     return None
 
 
-def parse_fields(text):
+def parse_fields(text: str) -> "dict[str, list[str]]":
     """Return the fields in front of the first empty line: name in lower case -> its texts."""
-    found = {}
+    found: "dict[str, list[str]]" = {}
     for line in text.replace("\r\n", "\n").split("\n"):
         if not line:
             break
@@ -84,7 +84,7 @@ def parse_fields(text):
     return found
 
 
-def find(name, path=None):
+def find(name: str, path: "Iterable[str | Path] | None" = None) -> "Distribution | None":
     """Return the distribution of that name that Python finds first, or None."""
     for folder in PATH if path is None else path:
         for each in listed(folder):
@@ -93,13 +93,13 @@ def find(name, path=None):
     return None
 
 
-def version_of(name):
+def version_of(name: str) -> "str | None":
     """Return the version of a distribution that Python finds first, or None."""
     each = find(name)
     return each and each.version
 
 
-def records(metadata):
+def records(metadata: Path) -> "dict[str, tuple[str, str]]":
     """Return the rows of a distribution's RECORD: path -> (hash, size); {} without one.
 
     Hash and size are texts, empty where the row has none.
@@ -110,16 +110,16 @@ def records(metadata):
         return {}
 
 
-def read_record(path):
+def read_record(path: Path) -> "dict[str, tuple[str, str]]":
     """Return the rows of a RECORD: path -> (hash, size). Raises OSError, ValueError."""
     with open_regular(path) as stream:
-        return parse_record(stream.read(LARGEST_RECORD).decode("utf-8", "surrogateescape"))
+        return parse_record(stream.read(_LARGEST_RECORD).decode("utf-8", "surrogateescape"))
 
 
-def parse_record(text):
+def parse_record(text: str) -> "dict[str, tuple[str, str]]":
     """Return the rows of a RECORD: path -> (hash, size). Raises ValueError."""
     try:
         rows = list(csv.reader(io.StringIO(text, newline="")))
     except csv.Error as error:
-        raise ValueError("no table of files: {}".format(error)) from error
+        raise ValueError("not a table of files: {}".format(error)) from error
     return {row[0]: (row[1], row[2]) for row in rows if len(row) == 3}

@@ -7,7 +7,7 @@ good one. Source of the layout: elf(5), and the "Symbol Versioning" part of the 
 
 import os
 import struct
-from typing import NamedTuple
+from typing import Iterable, Iterator, NamedTuple
 
 from .files import ELF_MAGIC, open_regular
 
@@ -39,11 +39,11 @@ X86_ISA_1_NEEDED = 0xC0008002
 
 
 class ElfError(ValueError):
-    """A file is no ELF file, or a damaged one."""
+    """A file is not an ELF file, or is damaged."""
 
 
 class Library(NamedTuple):
-    """What ld.so reads of a shared library or program.
+    """The parts of a shared library or program that ld.so reads.
 
     versions: (library, version) for each version of symbols that it needs: libc.so.6, GLIBC_2.34.
     isa_needed: the levels of an x86-64 processor that it needs, a bit each: 1 the baseline, 2 v2,
@@ -51,12 +51,12 @@ class Library(NamedTuple):
     """
 
     path: str
-    machine: tuple  # (e_machine, bits, little endian)
-    needed: tuple
-    rpath: tuple
-    runpath: tuple
+    machine: "tuple[int, int, bool]"  # (e_machine, bits, little endian)
+    needed: "tuple[str, ...]"
+    rpath: "tuple[str, ...]"
+    runpath: "tuple[str, ...]"
     soname: "str | None"
-    versions: tuple
+    versions: "tuple[tuple[str, str], ...]"
     isa_needed: int = 0
 
 
@@ -65,12 +65,12 @@ class _Layout(NamedTuple):
 
     header: struct.Struct  # type, machine, version, entry, phoff, shoff, flags, sizes
     program: struct.Struct
-    program_fields: tuple  # where type, offset, vaddr and filesz are
+    program_fields: "tuple[int, ...]"  # where type, offset, vaddr and filesz are
     dynamic: struct.Struct
     versions: struct.Struct
 
 
-def _layout(bits, order):
+def _layout(bits: int, order: str) -> _Layout:
     wide = bits == 64
     return _Layout(
         header=struct.Struct(order + ("HHIQQQIHHH" if wide else "HHIIIIIHHH")),
@@ -84,95 +84,98 @@ def _layout(bits, order):
 LAYOUTS = {(bits, order): _layout(bits, order) for bits in (32, 64) for order in "<>"}
 
 
-def read_library(path):
-    """Return what ld.so reads of a file; raise ElfError or OSError if it is no ELF file."""
+def read_library(path: str) -> Library:
+    """Read the parts of an ELF file that ld.so reads. Raises ElfError, OSError."""
     with open_regular(path) as stream:
         try:
-            return _Reader(stream.fileno()).library(path)
+            return _ElfReader(stream.fileno()).library(path)
         except (struct.error, OverflowError) as error:
             raise ElfError("damaged: {}".format(error)) from error
 
 
-class _Reader:
+class _ElfReader:
     """Reads one opened file."""
 
-    def __init__(self, number):
+    def __init__(self, number: int) -> None:
         self.number = number
         ident = self.at(0, 16)
         if not ident.startswith(ELF_MAGIC) or len(ident) < 16:
-            raise ElfError("it does not begin as an ELF file does")
-        self.bits, self.order = {1: 32, 2: 64}.get(ident[4]), {1: "<", 2: ">"}.get(ident[5])
-        if self.bits is None or self.order is None:
-            raise ElfError("its class or byte order is none of ELF's")
-        self.layout = LAYOUTS[self.bits, self.order]
+            raise ElfError("the magic number is missing")
+        bits, order = {1: 32, 2: 64}.get(ident[4]), {1: "<", 2: ">"}.get(ident[5])
+        if bits is None or order is None:
+            raise ElfError("unknown ELF class or byte order")
+        self.bits, self.order = bits, order
+        self.layout = LAYOUTS[bits, order]
         header = self.layout.header
         fields = header.unpack(self.at(16, header.size))
         self.machine = (fields[1], self.bits, self.order == "<")
         self.segments = self._segments(fields[4], fields[8], fields[9])
 
-    def at(self, offset, length):
-        """Return what the file holds there; less where it ends before."""
+    def at(self, offset: int, length: int) -> bytes:
+        """Return *length* bytes at an offset; fewer if the file ends before."""
         try:
             return os.pread(self.number, length, offset)
         except (OSError, OverflowError) as error:
-            raise ElfError("it cannot be read at {}: {}".format(offset, error)) from error
+            raise ElfError("cannot read at offset {}: {}".format(offset, error)) from error
 
-    def _segments(self, offset, size, count):
+    def _segments(self, offset: int, size: int, count: int) -> "list[tuple[int, ...]]":
         """Return (type, offset, address, length) of each program header."""
         program = self.layout.program
         if count == 0:
             return []
         if size != program.size or count > MOST_HEADERS:
-            raise ElfError("its program headers are not ELF's")
+            raise ElfError("malformed program headers")
         data = self.at(offset, size * count)
         if len(data) < size * count:
-            raise ElfError("it ends before its program headers do")
+            raise ElfError("the file ends within its program headers")
         pick = self.layout.program_fields
         return [tuple(fields[i] for i in pick) for fields in program.iter_unpack(data)]
 
-    def offset_of(self, address):
-        """Return where in the file lies what is loaded at an address."""
+    def offset_of(self, address: int) -> int:
+        """Return the offset in the file of the bytes that are loaded at an address."""
         for kind, offset, start, length in self.segments:
             if kind == PT_LOAD and start <= address < start + length:
                 return offset + address - start
-        raise ElfError("it has nothing at address {:#x}".format(address))
+        raise ElfError("no data at address {:#x}".format(address))
 
-    def text(self, offset):
+    def text(self, offset: int) -> str:
         """Return the text that begins at an offset of the file."""
         for length in (256, LONGEST_TEXT):
             data, end, _ = self.at(offset, length).partition(b"\0")
             if end:
                 return os.fsdecode(data)
-        raise ElfError("a name in it has no end")
+        raise ElfError("a name is not terminated")
 
-    def dynamic(self):
-        """Return the entries of the dynamic section: (tag, value); none of a static program."""
+    def dynamic(self) -> "list[tuple[int, int]]":
+        """Return the entries (tag, value) of the dynamic section; [] for a static program."""
         for kind, offset, _, length in self.segments:
             if kind == PT_DYNAMIC:
                 size = self.layout.dynamic.size
                 data = self.at(offset, min(length, MOST_DYNAMIC))
                 whole = data[: len(data) // size * size]
-                entries = []
-                for entry in self.layout.dynamic.iter_unpack(whole):
-                    if entry[0] == DT_NULL:
+                entries: "list[tuple[int, int]]" = []
+                for tag, value in self.layout.dynamic.iter_unpack(whole):
+                    if tag == DT_NULL:
                         return entries
-                    entries.append(entry)
-                raise ElfError("its dynamic section has no end")
+                    entries.append((tag, value))
+                raise ElfError("the dynamic section is not terminated")
         return []
 
-    def library(self, path):
-        """Return what the file says."""
+    def library(self, path: str) -> Library:
+        """Return the parts of the file as a Library."""
         entries = self.dynamic()
         one = dict(entries)
-        texts = {tag: [] for tag in (DT_NEEDED, DT_SONAME, DT_RPATH, DT_RUNPATH)}
+        texts: "dict[int, list[str]]" = {
+            tag: [] for tag in (DT_NEEDED, DT_SONAME, DT_RPATH, DT_RUNPATH)
+        }
         if texts.keys() & one.keys() or DT_VERNEED in one:
             if DT_STRTAB not in one:
-                raise ElfError("it has no table of names")
+                raise ElfError("the string table is missing")
             table = self.offset_of(one[DT_STRTAB])
         for tag, value in entries:
             if tag in texts:
                 texts[tag].append(self.text(table + value))
-        versions = ()
+        versions: "tuple[tuple[str, str], ...]" = ()
         if DT_VERNEED in one:
             start = self.offset_of(one[DT_VERNEED])
             versions = tuple(self._versions(start, one.get(DT_VERNEEDNUM, 0), table))
@@ -187,8 +190,8 @@ class _Reader:
             isa_needed=self._isa_needed(),
         )
 
-    def _isa_needed(self):
-        """Return what the properties of the GNU ABI say of the processor; 0: nothing."""
+    def _isa_needed(self) -> int:
+        """Return the x86-64 levels that the GNU property note requires; 0 if it requires none."""
         for kind, offset, _, length in self.segments:
             if kind == PT_GNU_PROPERTY:
                 data = self.at(offset, min(length, MOST_PROPERTIES))
@@ -197,11 +200,11 @@ class _Reader:
                 while data[12:16] == b"GNU\0" and place + 8 <= len(data):
                     name, size = struct.unpack_from(self.order + "II", data, place)
                     if name == X86_ISA_1_NEEDED and size == 4:
-                        return struct.unpack_from(self.order + "I", data, place + 8)[0]
+                        return int(struct.unpack_from(self.order + "I", data, place + 8)[0])
                     place += 8 + -(-size // step) * step
         return 0
 
-    def _versions(self, start, count, table):
+    def _versions(self, start: int, count: int, table: int) -> "Iterator[tuple[str, str]]":
         """Yield (library, version): a chain of libraries, each with a chain of its versions."""
         layout = self.layout.versions
         data = self.at(start, MOST_VERSIONS)
@@ -213,7 +216,7 @@ class _Reader:
             for _ in range(inner):
                 left -= 1
                 if left < 0:
-                    raise ElfError("its versions have no end")
+                    raise ElfError("the version table is not terminated")
                 # vna_hash is one word where vn_version and vn_cnt are two half words.
                 _, _, _, name, step = layout.unpack_from(data, at)
                 yield library, self.text(table + name)
@@ -221,7 +224,7 @@ class _Reader:
             place += to_next
 
 
-def machine_words(machine):
+def machine_words(machine: "tuple[int, int, bool]") -> str:
     """Return a machine in words."""
     number, bits, little = machine
     order = "little" if little else "big"
@@ -229,6 +232,6 @@ def machine_words(machine):
     return "{} {}-bit {}-endian".format(MACHINES.get(number, number), bits, order)
 
 
-def split_path(values):
+def split_path(values: "Iterable[str]") -> "tuple[str, ...]":
     """Return the entries of rpath texts."""
     return tuple(entry for value in values for entry in value.split(":") if entry)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class ExitCode(IntEnum):
-    """What the exit code of every command means."""
+    """The exit codes of all commands."""
 
     OK = 0
     USAGE = 2
@@ -30,10 +30,14 @@ class Place(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong: where, what, and what to try."""
+    """One problem: its id, a message, its location and hints.
 
+    An id is ``topic.problem``. It stays the same from release to release; see docs/messages.md.
+    """
+
+    id: str
     message: str
-    place: "Place | None" = None  # type: ignore[assignment, unused-ignore]
+    place: "Place | None" = None
     hints: "tuple[str, ...]" = ()
 
 
@@ -42,15 +46,22 @@ class EnvbuildError(Exception):
 
     code = ExitCode.USAGE
 
-    def __init__(self, message: str, *hints: str, place: "Place | None" = None) -> None:
+    def __init__(
+        self, problem_id: str, message: str, *hints: str, place: "Place | None" = None
+    ) -> None:
         super().__init__(message)
-        self.problems: "tuple[Problem, ...]" = (Problem(message, place, hints),)
+        self.problems: "tuple[Problem, ...]" = (Problem(problem_id, message, place, hints),)
         # What programs may want to know beside the text; JSON types only.
         self.details: "dict[str, object]" = {}
 
+    @property
+    def id(self) -> str:
+        """The id of the first problem."""
+        return self.problems[0].id
+
 
 def whole(error: "BaseException | None") -> str:
-    """Return the text of an error with those of what it was caused by."""
+    """Return the text of an error and its causes."""
     parts: "list[str]" = []
     while error is not None:
         if str(error) not in parts:
@@ -70,7 +81,7 @@ class BuildError(EnvbuildError):
 
 
 class DriftError(EnvbuildError):
-    """What is there is not what was recorded."""
+    """The present state differs from the recorded one."""
 
     code = ExitCode.DRIFT
 

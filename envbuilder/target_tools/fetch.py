@@ -17,6 +17,7 @@ FOLDER, or not whole.
 
 import argparse
 import concurrent.futures
+import functools
 import sys
 from pathlib import Path
 
@@ -24,21 +25,28 @@ from .files import CHUNK, file_name, read_json, read_list, sha256_of
 from .pip_settings import read_settings
 from .processes import processors
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import urllib.request
+    from typing import Any, Iterator, Mapping
 
-def is_whole(path, wanted):
+
+def is_whole(path: Path, wanted: str) -> bool:
     """Return whether a file is there, with that sha256."""
     return path.is_file() and sha256_of(path) == wanted
 
 
-def missing(files, folder):
+def missing(files: "list[tuple[str, str]]", folder: Path) -> "list[bool]":
     """Return, for each (URL, sha256), whether its file is to be fetched; all processors hash."""
     with concurrent.futures.ThreadPoolExecutor(processors()) as pool:
         paths = [folder / file_name(url) for url, _ in files]
         return [not each for each in pool.map(is_whole, paths, [wanted for _, wanted in files])]
 
 
-def fetch(opener, url, wanted, target, timeout):
-    """Fetch one file; it appears under its name only when it is whole. Returns what is wrong."""
+def fetch(
+    opener: "urllib.request.OpenerDirector", url: str, wanted: str, target: Path, timeout: float
+) -> "str | None":
+    """Fetch one file, which gets its name once it is complete. Returns the problem, or None."""
     partial = target.with_name("." + target.name + ".part")
     try:
         with opener.open(url, timeout=timeout) as answer, partial.open("wb") as stream:
@@ -47,7 +55,7 @@ def fetch(opener, url, wanted, target, timeout):
             check_whole(answer, stream.tell())
         found = sha256_of(partial)
         if found != wanted:
-            return f"its sha256 is {found}, the lock says {wanted}"
+            return f"its sha256 is {found}, the lock has {wanted}"
         partial.replace(target)
     finally:
         if partial.exists():
@@ -55,15 +63,22 @@ def fetch(opener, url, wanted, target, timeout):
     return None
 
 
-def check_whole(answer, read):
+def check_whole(answer: "Any", read: int) -> None:
     """Raise OSError for an answer that ended before its end, which http.client takes for whole."""
     said = answer.headers.get("Content-Length", "")
     if said.isdigit() and read < int(said):
-        raise OSError("the answer ended after {} of {} bytes".format(read, said))
+        raise OSError("the response ended after {} of {} bytes".format(read, said))
 
 
-def insist(opener, url, wanted, target, timeout, mirrors):
-    """Fetch one file, again and elsewhere where that may help. Returns what is wrong, or None."""
+def insist(
+    opener: "urllib.request.OpenerDirector",
+    url: str,
+    wanted: str,
+    target: Path,
+    timeout: float,
+    mirrors: "Mapping[str, list[str]]",
+) -> "str | None":
+    """Fetch one file with retries and from mirrors. Returns the problem, or None."""
     from .http_client import reason, with_retries
 
     todo = [url, *copies(url, mirrors)]
@@ -71,27 +86,26 @@ def insist(opener, url, wanted, target, timeout, mirrors):
         try:
             # What is elsewhere as well is not waited for.
             retries = None if number == len(todo) else 0
-            problem = with_retries(
-                lambda each=each: fetch(opener, each, wanted, target, timeout), each, retries
-            )
+            act = functools.partial(fetch, opener, each, wanted, target, timeout)
+            problem = with_retries(act, each, retries)
             return problem if each == url or not problem else "{}: {}".format(each, problem)
         except OSError as error:
             problem = reason(error)
         if number < len(todo):
-            sys.stdout.write(f"{each} cannot be fetched: {problem}; fetch {todo[number]}\n")
+            sys.stdout.write(f"cannot fetch {each}: {problem}; trying {todo[number]}\n")
             sys.stdout.flush()
     return problem
 
 
-def copies(url, mirrors):
+def copies(url: str, mirrors: "Mapping[str, list[str]]") -> "Iterator[str]":
     """Yield the URLs of the other copies of a file."""
     for folder, others in mirrors.items():
         if url.startswith(folder + "/"):
             yield from (each + url[len(folder) :] for each in others)
 
 
-def opener_of(settings):
-    """Return what opens URLs as pip would with its settings."""
+def opener_of(settings: "Mapping[str, str]") -> "urllib.request.OpenerDirector":
+    """Return an opener for URLs with pip's settings."""
     # lazy import: 40 ms, which a build with all of its files does not need
     from .http_client import make_opener
 
@@ -105,8 +119,10 @@ def opener_of(settings):
     )
 
 
-def fetch_all(files, folder, mirrors):
-    """Fetch what is missing; return the exit code."""
+def fetch_all(
+    files: "list[tuple[str, str]]", folder: Path, mirrors: "Mapping[str, list[str]]"
+) -> int:
+    """Fetch the missing files; return the exit code."""
     settings = read_settings(sys.stdin, "download")
     timeout = float(settings.get("timeout") or settings.get("default-timeout") or 15)
     opener = opener_of(settings)
@@ -116,7 +132,7 @@ def fetch_all(files, folder, mirrors):
         problem = insist(opener, url, wanted, folder / file_name(url), timeout, mirrors)
         if problem:
             sys.stderr.write(
-                f"error: {url} cannot be fetched: {problem}\n"
+                f"error: cannot fetch {url}: {problem}\n"
                 f"hint: put the file into {folder.resolve()} by hand, or copy the whole folder "
                 "from where it can be\n"
             )
@@ -124,11 +140,11 @@ def fetch_all(files, folder, mirrors):
     return 0
 
 
-def main(arguments):
-    """Fetch all files, or say which are missing; return the exit code."""
+def main(arguments: "list[str]") -> int:
+    """Fetch all files, or list the missing ones; return the exit code."""
     parser = argparse.ArgumentParser(description="Fetch files and check them by sha256.")
     parser.add_argument("--missing", action="store_true", help="print the lines of missing files")
-    parser.add_argument("--mirrors", type=Path, metavar="FILE", help="JSON that has them")
+    parser.add_argument("--mirrors", type=Path, metavar="FILE", help="JSON file with their URLs")
     parser.add_argument("list", type=Path, help='lines "URL --hash=sha256:HEX"')
     parser.add_argument("folder", type=Path)
     options = parser.parse_args(arguments)

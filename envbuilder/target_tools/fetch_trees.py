@@ -18,8 +18,12 @@ from .files import read_json
 from .git_tree import Revision, fetch_tree
 from .processes import ASKING_FOR_THE_END
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
-def fetch(tree, folder):
+
+def fetch(tree: "dict[str, str]", folder: Path) -> None:
     """Fetch one tree, unless it is there. Raises BuildError, DriftError."""
     target = folder / tree["file"]
     if is_whole(target, tree["sha256"]):
@@ -31,17 +35,18 @@ def fetch(tree, folder):
     if found.sha256 != tree["sha256"]:
         target.unlink()
         raise BuildError(
-            "the sha256 of {file} is {}, the lock says {sha256}".format(found.sha256, **tree),
-            "its lock was made by another envbuild, or edited: make it anew",
+            "git.checksum-mismatch",
+            "the sha256 of {file} is {}, the lock has {sha256}".format(found.sha256, **tree),
+            "the lock was edited or made by another envbuild; run envbuild lock again",
         )
 
 
-def end(number, _):
+def end(number: int, _: object) -> "NoReturn":
     """End git and remove what it has fetched so far, on the way out."""
     sys.exit(128 + number)
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Fetch; return the exit code."""
     if len(arguments) != 2:
         sys.stderr.write(__doc__)
@@ -56,7 +61,7 @@ def main(arguments):
         for problem in error.problems:
             lines = [f"error: {problem.message}", *(f"hint: {each}" for each in problem.hints)]
             sys.stderr.write("\n".join(lines) + "\n")
-        where = f"hint: or put the file into {folder.resolve()} by hand: a bundle holds it\n"
+        where = f"hint: or copy the file from a bundle into {folder.resolve()}\n"
         sys.stderr.write(where)
         return 1
     return 0

@@ -12,6 +12,10 @@ import tempfile
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO, Iterable
+
 CHUNK = 1024 * 1024
 # What is read of a file of a root at most, in bytes; LARGE_BYTES of one that has an entry for every
 # file of a prefix or every rank.
@@ -36,11 +40,11 @@ class IrregularFileError(OSError, ValueError):
     To a reader of a record, both: a file that cannot be read, and content that cannot be right.
     """
 
-    def __init__(self, path, fault):
+    def __init__(self, path: "str | Path", fault: str) -> None:
         super().__init__(errno.EINVAL, fault, str(path))
 
-    def __str__(self):
-        return self.strerror
+    def __str__(self) -> str:
+        return str(self.strerror)
 
 
 def sha256_of(path: "str | Path") -> str:
@@ -52,14 +56,14 @@ def sha256_of(path: "str | Path") -> str:
     return whole.hexdigest()
 
 
-def read_list(lines):
-    """Return (URL or requirement, sha256) of every line; raise ValueError for one that is none."""
+def read_list(lines: "Iterable[str]") -> "list[tuple[str, str]]":
+    """Return (URL or requirement, sha256) of every line. Raises ValueError for an invalid line."""
     found = []
     for line in lines:
         match = LINE.match(line)
         if match is None:
             raise ValueError("not a line with a sha256: {!r}".format(line))
-        found.append(match.groups())
+        found.append((match.group(1), match.group(2)))
     return found
 
 
@@ -68,18 +72,18 @@ def file_name(url: str) -> str:
     return unquote(urlsplit(url).path.rpartition("/")[2])
 
 
-def entries(folder):
-    """Return what a folder holds, by name; nothing if it is absent."""
+def entries(folder: "str | Path") -> "list[Path]":
+    """Return the entries of a folder, sorted by name; [] if it does not exist."""
     folder = Path(folder)
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def real(path):
+def real(path: "str | Path") -> str:
     """Return a path with links resolved, as text."""
     return str(Path(path).resolve())
 
 
-def real_in(root, path):
+def real_in(root: str, path: str) -> str:
     """Return where a path leads in a system that lies in a folder, as chroot would have it.
 
     *root*: that folder, "" for this system. Raises OSError for links without end.
@@ -101,21 +105,21 @@ def real_in(root, path):
             continue
         links += 1
         if links > 40:
-            raise OSError(errno.ELOOP, "links without end", path)
+            raise OSError(errno.ELOOP, "too many levels of links", path)
         if target.startswith("/"):
             here = ""
         waiting += target.split("/")[::-1]
     return root + here
 
 
-def is_below(path, folder):
+def is_below(path: "str | Path", folder: "str | Path") -> bool:
     """Return whether a normal path is a folder or lies below it; links are not resolved."""
     path, folder = str(path), str(folder)
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def irregularity(status, limit=None):
-    """Return why a file is not read whole: its kind, or more than *limit* bytes; None: it is."""
+def irregularity(status: os.stat_result, limit: "int | None" = None) -> "str | None":
+    """Return why a file is refused: its kind, or more than *limit* bytes. None: accepted."""
     if not stat.S_ISREG(status.st_mode):
         kind = KINDS.get(stat.S_IFMT(status.st_mode), "of another kind")
         return "it is {}, not a regular file".format(kind)
@@ -124,11 +128,11 @@ def irregularity(status, limit=None):
     return None
 
 
-def open_regular(path, limit=None, links=True):
+def open_regular(path: "str | Path", limit: "int | None" = None, links: bool = True) -> "BinaryIO":
     """Return a regular file of at most *limit* bytes, opened for reading bytes; never waits.
 
-    *links*: whether a link to one is accepted. Raises OSError, IrregularFileError for anything
-    else: a FIFO would be waited for, a device may act or never end.
+    *links*: whether a link to a regular file is accepted. Raises OSError, IrregularFileError for
+    other files: a FIFO blocks, and a device may act or never end.
     """
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     flags |= 0 if links else os.O_NOFOLLOW
@@ -147,20 +151,20 @@ def open_regular(path, limit=None, links=True):
         if error.errno not in (errno.ELOOP, errno.ENXIO):
             raise
         fault = "it is a link or socket, not a regular file"
-    if fault is None:
+    if fault is None and number is not None:
         return os.fdopen(number, "rb")
     if number is not None:
         os.close(number)
-    raise IrregularFileError(path, fault)
+    raise IrregularFileError(path, fault or "")
 
 
-def read_regular(path, limit=MAX_BYTES, links=True):
+def read_regular(path: "str | Path", limit: int = MAX_BYTES, links: bool = True) -> bytes:
     """Return the bytes of a regular file of at most *limit* bytes; errors as of open_regular."""
     with open_regular(path, limit, links) as stream:
         return read_opened(stream, path, limit)
 
 
-def read_opened(stream, path, limit=MAX_BYTES):
+def read_opened(stream: "BinaryIO", path: "str | Path", limit: int = MAX_BYTES) -> bytes:
     """Return all bytes of an open file. Raises IrregularFileError for more than *limit*."""
     chunks, size = [], 0
     # The size that a file states may be wrong: some below /proc state 0, others grow. Some of them
@@ -173,27 +177,27 @@ def read_opened(stream, path, limit=MAX_BYTES):
     return b"".join(chunks)
 
 
-def read_text(path):
+def read_text(path: "str | Path") -> str:
     """Return the text of a regular file; errors as of open_regular, UnicodeDecodeError."""
     return read_regular(path).decode("utf-8")
 
 
-def text_or_none(path):
-    """Return the text of a file; None if there is none, or something else lies in its place."""
+def text_or_none(path: "str | Path") -> "str | None":
+    """Return the text of a file; None if it does not exist or is not a regular file."""
     try:
         return read_regular(path).decode("utf-8", "replace")
     except (FileNotFoundError, NotADirectoryError, IrregularFileError):
         return None
 
 
-def read_end(path, size, begin=0):
+def read_end(path: "str | Path", size: int, begin: int = 0) -> str:
     """Return the last *size* bytes of a log, as text, without those before *begin*."""
     with open_regular(path, links=False) as stream:
         stream.seek(max(begin, os.fstat(stream.fileno()).st_size - size))
         return stream.read(size).decode("utf-8", "replace")
 
 
-def is_elf(path):
+def is_elf(path: "str | Path") -> bool:
     """Return whether a file begins as ELF files do."""
     try:
         with open_regular(path) as stream:
@@ -245,7 +249,7 @@ def make_folder(folder: Path) -> "list[Path]":
 
 
 def copy_texts(source: Path, target: Path) -> None:
-    """Copy what the files of a folder hold, bytecode aside; modes are those of new files.
+    """Copy the contents of the files of a folder without bytecode; modes are those of new files.
 
     A bundle may be read-only, or have been unpacked for a group.
     """
@@ -258,7 +262,7 @@ def copy_texts(source: Path, target: Path) -> None:
 
 
 def let_nobody_else_write(path: Path) -> None:
-    """Take from a new file or folder what a lax umask gave to others."""
+    """Remove the write permission of group and others from a new file or folder."""
     path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o022)
 
 
@@ -270,14 +274,14 @@ def make_read_only(folder: Path) -> None:
         drop_write(Path(here))
 
 
-def drop_write(path):
+def drop_write(path: Path) -> None:
     """Take the write permission from a file or folder; a link has none of its own."""
     if not path.is_symlink():
         path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o222)
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove *folder*, read-only parts too, or what else lies in its place; nothing is fine.
+    """Remove a folder with its read-only parts, or a file of that name. A missing one is no error.
 
     Links are not followed. Modes are changed only where they are in the way.
     """
@@ -292,7 +296,7 @@ def remove_tree(folder: Path) -> None:
     shutil.rmtree(str(folder))
 
 
-def write_json(path, value):
+def write_json(path: "str | Path", value: object) -> None:
     """Write a file of JSON that is never there in part."""
     write_atomically(Path(path), json.dumps(value, indent=1) + "\n")
 
@@ -302,14 +306,14 @@ def canonical_json(value: object) -> str:
     return json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
 
 
-def read_json(path, limit=MAX_BYTES):
-    """Return what a regular file of JSON holds. Raises OSError, ValueError."""
+def read_json(path: "str | Path", limit: int = MAX_BYTES) -> "Any":
+    """Parse a regular file of JSON. Raises OSError, ValueError."""
     return parse_json(read_regular(path, limit).decode("utf-8"))
 
 
-def parse_json(text):
-    """Return what a text of JSON holds. Raises ValueError, also for one nested too deeply."""
+def parse_json(text: "str | bytes") -> "Any":
+    """Parse JSON. Raises ValueError, also if it is nested too deeply."""
     try:
         return json.loads(text)
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError("nested too deeply") from None

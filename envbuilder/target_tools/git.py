@@ -8,6 +8,8 @@ import contextlib
 import re
 import shutil
 import subprocess
+from pathlib import Path
+from typing import IO, Callable, Iterator, Mapping, cast
 
 from .errors import BuildError
 from .files import CHUNK
@@ -35,11 +37,11 @@ CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 class GitError(Exception):
-    """A git command failed; its text is what git said."""
+    """A git command failed; the text is git's message."""
 
 
-def environment(environ):
-    """Return what git is started with."""
+def environment(environ: "Mapping[str, str]") -> "dict[str, str]":
+    """Return the environment variables for git."""
     kept = {n: v for n, v in environ.items() if not n.startswith("GIT_") or TRANSPORT.fullmatch(n)}
     return dict(
         kept,
@@ -51,20 +53,22 @@ def environment(environ):
 
 
 class Git:
-    """Runs git commands. Raises BuildError where there is no git."""
+    """Runs git commands."""
 
-    def __init__(self, environ):
-        """Find it."""
+    def __init__(self, environ: "Mapping[str, str]") -> None:
+        """Find git on PATH. Raises BuildError if it is missing."""
         self._environ = environment(environ)
-        self._program = shutil.which("git", path=environ.get("PATH"))
-        if self._program is None:
+        program = shutil.which("git", path=environ.get("PATH"))
+        if program is None:
             raise BuildError(
-                "there is no git here, which fetches sources that are a git tree",
-                "a package of the system has it, or a module; a bundle needs none: it holds them",
+                "build.git-missing",
+                "git is missing on PATH; it fetches sources that are a git tree",
+                "install git or load its module; a bundle contains the sources and needs no git",
             )
+        self._program = program
 
-    def run(self, *words):
-        """Return what a command prints, as bytes. Raises GitError."""
+    def run(self, *words: str) -> bytes:
+        """Return the output of a command, as bytes. Raises GitError."""
         command = self._words(*words)
         with contextlib.ExitStack() as held:
             held.enter_context(signals_held_back())
@@ -76,7 +80,7 @@ class Git:
                 Running(child).end()
                 child.communicate()
                 if isinstance(error, subprocess.TimeoutExpired):
-                    raise GitError(f"it did not end within {SECONDS:g} s") from None
+                    raise GitError(f"git did not end within {SECONDS:g} s") from None
                 raise
         if child.returncode != 0:
             text = without_queries(CREDENTIALS.sub("", said.decode("utf-8", "replace")))
@@ -84,12 +88,14 @@ class Git:
             raise GitError("\n".join(lines[-SHOWN_LINES:]) or f"exit code {child.returncode}")
         return out
 
-    def _words(self, *words):
+    def _words(self, *words: str) -> "list[str]":
         settings = [word for setting in SETTINGS for word in ("-c", setting)]
         return [self._program, *settings, *words]
 
     @contextlib.contextmanager
-    def blobs(self, repository):
+    def blobs(
+        self, repository: "str | Path"
+    ) -> "Iterator[Callable[[str], tuple[int, Iterator[bytes]]]]":
         """Return a function that reads a blob: its id -> (size, chunks), read before the next."""
         child = subprocess.Popen(
             self._words(f"--git-dir={repository}", "cat-file", "--batch"),
@@ -98,14 +104,15 @@ class Git:
             stdout=subprocess.PIPE,
             start_new_session=True,
         )
+        stdin, stdout = cast("IO[bytes]", child.stdin), cast("IO[bytes]", child.stdout)
 
-        def read(blob):
-            child.stdin.write(blob.encode("ascii") + b"\n")
-            child.stdin.flush()
-            words = child.stdout.readline().split()
+        def read(blob: str) -> "tuple[int, Iterator[bytes]]":
+            stdin.write(blob.encode("ascii") + b"\n")
+            stdin.flush()
+            words = stdout.readline().split()
             if len(words) != 3 or words[1] != b"blob":
-                raise GitError(f"{blob} is not there, or no file")
-            return int(words[2]), chunks(child.stdout, int(words[2]))
+                raise GitError(f"{blob} is missing or is not a file")
+            return int(words[2]), chunks(stdout, int(words[2]))
 
         try:
             yield read
@@ -114,12 +121,12 @@ class Git:
             child.communicate()
 
 
-def chunks(stream, size):
+def chunks(stream: "IO[bytes]", size: int) -> "Iterator[bytes]":
     """Yield so many bytes of a stream, and skip the line's end behind them."""
     while size:
         data = stream.read(min(CHUNK, size))
         if not data:
-            raise GitError("git ended in the middle of a file")
+            raise GitError("git ended within a file")
         size -= len(data)
         yield data
     stream.read(1)

@@ -7,7 +7,8 @@ pointers. See ``tree_archive`` for the archive.
 
 import contextlib
 import re
-from typing import NamedTuple
+from pathlib import Path
+from typing import Callable, Iterable, Iterator, Mapping, NamedTuple
 
 from .errors import BuildError, DriftError
 from .files import remove_tree
@@ -39,7 +40,7 @@ class Revision(NamedTuple):
     commit: str
 
 
-class Module(NamedTuple):
+class TreeSubmodule(NamedTuple):
     """A submodule: its path in the whole tree, where it comes from, without credentials."""
 
     path: str
@@ -48,17 +49,17 @@ class Module(NamedTuple):
 
 
 class TreeFacts(NamedTuple):
-    """What was fetched.
+    """A fetched tree.
 
     tree: git's own id of the tree, without submodules. modules: all submodules, by path. sha256,
     size: of the archive, in bytes. pointers: the paths of files that are pointers of Git LFS.
     """
 
     tree: str
-    modules: tuple
+    modules: "tuple[TreeSubmodule, ...]"
     sha256: str
     size: int
-    pointers: tuple
+    pointers: "tuple[str, ...]"
 
 
 class _Entry(NamedTuple):
@@ -67,7 +68,7 @@ class _Entry(NamedTuple):
     path: bytes
     mode: str
     blob: str
-    repository: object
+    repository: Path
 
 
 class _Sources(NamedTuple):
@@ -75,15 +76,15 @@ class _Sources(NamedTuple):
 
     tree: str
     time: int
-    modules: list
-    entries: list
+    modules: "list[TreeSubmodule]"
+    entries: "list[_Entry]"
 
 
-def fetch_tree(revision, target, environ):
+def fetch_tree(revision: Revision, target: "Path", environ: "Mapping[str, str]") -> TreeFacts:
     """Fetch a tree and write its archive to *target*, whose folder is there; return TreeFacts.
 
-    Repositories lie beside it meanwhile. Raises DriftError where the tag means another commit,
-    BuildError where the tree cannot be had or is none that can be built.
+    Repositories lie beside it meanwhile. Raises DriftError if the tag names another commit,
+    BuildError if the tree cannot be fetched or built.
     """
     git = Git(environ)
     scratch = target.with_name(f".{target.name}.git")
@@ -99,7 +100,10 @@ def fetch_tree(revision, target, environ):
             sha256, size = archive.end()
         partial.replace(target)
     except (GitError, ValueError) as error:
-        raise BuildError(f"the git tree of {revision.url} cannot be read: {error}") from error
+        raise BuildError(
+            "git.tree-unreadable",
+            f"cannot read the git tree of {revision.url}: {error}",
+        ) from error
     finally:
         remove_tree(scratch)
         if partial.exists():
@@ -107,8 +111,8 @@ def fetch_tree(revision, target, environ):
     return TreeFacts(sources.tree, tuple(sorted(sources.modules)), sha256, size, tuple(pointers))
 
 
-def check_tag(git, revision):
-    """Raise DriftError where a tag is not that of the commit, BuildError where nobody says."""
+def check_tag(git: Git, revision: Revision) -> None:
+    """Raise DriftError if a tag names another commit, BuildError if the server cannot be asked."""
     url, tag, commit = revision
     name = f"refs/tags/{tag}"
     try:
@@ -117,33 +121,35 @@ def check_tag(git, revision):
     except GitError as error:
         raise _unreachable(url, error) from error
     # A tag with a message is an object of its own; what it stands for comes with ^{}.
-    found = dict(reversed(line.split("\t", 1)) for line in told.splitlines() if "\t" in line)
+    lines = (line.partition("\t") for line in told.splitlines())
+    found = {reference: identity for identity, _, reference in lines}
     meant = found.get(f"{name}^{{}}") or found.get(name)
     if meant is None:
         raise DriftError(
-            f"{url} has no tag {tag}, which was commit {commit} when it was recorded",
-            "was it renamed? Record the tag and commit that there are (source-trees), and lock",
+            "git.tag-missing",
+            f"{url} has no tag {tag}; it was recorded as commit {commit}",
+            "if the tag was renamed, record the new tag and commit (source-trees) and lock again",
         )
     if meant != commit:
         raise DriftError(
-            f"the tag {tag} of {url} was moved: it is commit {meant}, and was {commit} when it was "
-            "recorded",
-            "look at what changed, or ask its authors; then record the commit that it is now "
-            "(source-trees), and lock anew",
+            "git.tag-moved",
+            f"the tag {tag} of {url} was moved: it is commit {meant}, recorded is {commit}",
+            "check what changed; then record the new commit (source-trees) and lock again",
         )
 
 
-def _unreachable(url, error):
+def _unreachable(url: str, error: Exception) -> BuildError:
     lines = "".join(f"\n  | {line}" for line in str(error).splitlines())
     return BuildError(
-        f"the git tree {shown(url)} cannot be fetched:{lines}",
-        f"git has proxies, mirrors (url.BASE.insteadOf) and credentials from your own settings: "
-        f"git ls-remote {shown(url)} tries them",
+        "git.tree-unreachable",
+        f"cannot fetch the git tree {shown(url)}:{lines}",
+        f"git uses proxies, mirrors (url.BASE.insteadOf) and credentials of your settings; "
+        f"try them with git ls-remote {shown(url)}",
     )
 
 
-def shown(url):
-    """Return a URL without user, password and secret query; ssh's user is no secret."""
+def shown(url: str) -> str:
+    """Return a URL without user, password and secret query; the user of ssh stays."""
     url = without_query(url)
     if url.startswith("ssh://"):
         return re.sub(r"(?<=ssh://)([^/@:\s]+):[^/@\s]*@", r"\1@", url)
@@ -153,12 +159,12 @@ def shown(url):
 class _Repositories:
     """The repositories of a tree, each fetched once; several submodules may be of one."""
 
-    def __init__(self, git, folder):
+    def __init__(self, git: Git, folder: "Path") -> None:
         self.git = git
         self._folder = folder
-        self._by_url = {}
+        self._by_url: "dict[str, Path]" = {}
 
-    def fetch(self, url, commit, tag=None):
+    def fetch(self, url: str, commit: str, tag: "str | None" = None) -> "Path":
         """Return the repository of a URL, with that commit in it. Raises BuildError."""
         if url not in self._by_url:
             path = self._folder / str(len(self._by_url))
@@ -170,7 +176,7 @@ class _Repositories:
         # A server need not give what is no branch or tag by its id; an old one none by its id, and
         # one of plain files nothing that is cut off.
         everything = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
-        ways = [("--depth=1", commit)]
+        ways: "list[tuple[str, ...]]" = [("--depth=1", commit)]
         ways += [("--depth=1", f"refs/tags/{tag}")] if tag else []
         ways += [(self._whole(repository), *everything)]
         first = None
@@ -182,9 +188,9 @@ class _Repositories:
                 first = first or error
             if self._has(repository, commit):
                 return repository
-        raise _unreachable(url, first or GitError(f"it has no commit {commit}"))
+        raise _unreachable(url, first or GitError(f"the repository has no commit {commit}"))
 
-    def _has(self, repository, commit):
+    def _has(self, repository: "Path", commit: str) -> bool:
         try:
             self.git.run(f"--git-dir={repository}", "cat-file", "-e", commit + "^{commit}")
         except GitError:
@@ -192,20 +198,23 @@ class _Repositories:
         return True
 
     @staticmethod
-    def _whole(repository):
+    def _whole(repository: "Path") -> str:
         # What was cut off before is completed; git refuses to complete what is complete.
         return "--unshallow" if (repository / "shallow").is_file() else "--no-auto-gc"
 
 
-def _collect(repositories, revision):
-    """Fetch a tree and its submodules; return what they hold."""
+def _collect(repositories: _Repositories, revision: Revision) -> _Sources:
+    """Fetch a tree and its submodules; return their entries."""
     root = repositories.fetch(revision.url, revision.commit, revision.tag)
     told = repositories.git.run(f"--git-dir={root}", "cat-file", "commit", revision.commit)
     head = told.partition(b"\n\n")[0].decode("utf-8", "replace")
     tree = re.search(r"^tree ([0-9a-f]{40})$", head, re.MULTILINE)
     time = re.search(r"^committer .* (-?\d+) [-+]\d+$", head, re.MULTILINE)
     if tree is None or time is None:
-        raise BuildError(f"{revision.commit} of {revision.url} is no commit as git writes them")
+        raise BuildError(
+            "git.malformed-commit",
+            f"the commit {revision.commit} of {revision.url} is malformed",
+        )
     found = _Sources(tree.group(1), int(time.group(1)), [], [])
     todo = [(b"", revision.url, root, revision.commit)]
     while todo:
@@ -215,7 +224,10 @@ def _collect(repositories, revision):
         for module in _modules(repositories.git, repository, place, url, entries, links):
             found.modules.append(module._replace(url=shown(module.url)))
             if len(found.modules) > MOST_MODULES:
-                raise BuildError(f"{revision.url} has more than {MOST_MODULES} submodules")
+                raise BuildError(
+                    "git.too-many-submodules",
+                    f"{revision.url} has more than {MOST_MODULES} submodules",
+                )
             below = repositories.fetch(module.url, module.commit)
             todo.append((module.path.encode("utf-8") + b"/", module.url, below, module.commit))
     found.entries.sort()
@@ -223,10 +235,13 @@ def _collect(repositories, revision):
     return found
 
 
-def _listed(git, repository, commit, place):
+def _listed(
+    git: Git, repository: "Path", commit: str, place: bytes
+) -> "tuple[list[_Entry], dict[bytes, str]]":
     """Return the entries of a commit's tree, and the commits of its submodules by path."""
     words = ("ls-tree", "-r", "-z", "--full-tree", commit)
-    entries, links = [], {}
+    entries: "list[_Entry]" = []
+    links: "dict[bytes, str]" = {}
     for line in git.run(f"--git-dir={repository}", *words).split(b"\0")[:-1]:
         told, _, path = line.partition(b"\t")
         mode, _, identity = told.decode("ascii").split(" ")
@@ -237,25 +252,36 @@ def _listed(git, repository, commit, place):
     return entries, links
 
 
-def _modules(git, repository, place, url, entries, links):
+def _modules(
+    git: Git,
+    repository: "Path",
+    place: bytes,
+    url: str,
+    entries: "list[_Entry]",
+    links: "dict[bytes, str]",
+) -> "Iterator[TreeSubmodule]":
     """Yield the submodules of a tree at *place*, which came from *url*."""
     told = _told_modules(git, repository, place, entries) if links else {}
     for path, commit in sorted(links.items()):
         name = (place + path).decode("utf-8", "replace")
         if not name.isprintable() or name.encode("utf-8") != place + path:
-            raise BuildError(f"the git tree has a path that is refused: {name!r}")
+            raise BuildError(
+                "git.unsafe-path", f"refusing an unsafe path in the git tree: {name!r}"
+            )
         module = told.get(path)
         if module is None or "url" not in module:
             raise BuildError(
-                f"{shown(url)} has a submodule {name!r}, and {MODULES.decode()} does not say where "
-                "it comes from"
+                "git.submodule-without-url",
+                f"{shown(url)} has a submodule {name!r} without a URL in {MODULES.decode()}",
             )
         if module.get("update") != "none":
-            yield Module(name, module_url(url, module["url"], name), commit)
+            yield TreeSubmodule(name, module_url(url, module["url"], name), commit)
 
 
-def _told_modules(git, repository, place, entries):
-    """Return what .gitmodules says: path -> {"url": ..., "update": ...}."""
+def _told_modules(
+    git: Git, repository: "Path", place: bytes, entries: "list[_Entry]"
+) -> "dict[bytes, dict[str, str]]":
+    """Parse .gitmodules: path -> {"url": ..., "update": ...}."""
     file = next((each for each in entries if each.path == place + MODULES), None)
     if file is None or file.mode not in FILES:
         return {}
@@ -263,7 +289,7 @@ def _told_modules(git, repository, place, entries):
     copy.write_bytes(git.run(f"--git-dir={repository}", "cat-file", "blob", file.blob))
     # By git's own reader of such files, as a file like any other: it is no configuration here.
     words = ("config", "--no-includes", "-z", "--file", str(copy), "--list")
-    named = {}
+    named: "dict[str, dict[str, str]]" = {}
     for line in git.run(*words).split(b"\0")[:-1]:
         key, _, value = line.decode("utf-8", "surrogateescape").partition("\n")
         match = KEY.fullmatch(key)
@@ -273,21 +299,22 @@ def _told_modules(git, repository, place, entries):
     return {path.encode("utf-8", "surrogateescape"): each for path, each in paths if path}
 
 
-def module_url(parent, url, name):
-    """Return where a submodule comes from; a relative URL is one from its parent's.
+def module_url(parent: str, url: str, name: str) -> str:
+    """Return the URL of a submodule; a relative URL is resolved against its parent's.
 
-    Raises BuildError for what is no URL, or leads from a server to files of this machine.
+    Raises BuildError for an invalid URL, or one that leads from a server to files of this machine.
     """
     absolute = _absolute(parent, url) if url.startswith(("./", "../")) else url
     if absolute and (REMOTE.fullmatch(absolute) or _both_local(parent, absolute)):
         return absolute
     raise BuildError(
-        f"the submodule {name!r} of {shown(parent)} comes from {shown(url)!r}, which is not "
-        "fetched: neither https, http, ssh nor git, nor a file of a tree that lies here itself"
+        "git.submodule-unsafe-url",
+        f"refusing the URL {shown(url)!r} of submodule {name!r} of {shown(parent)}: it must use "
+        "https, http, ssh or git, or be a file next to a tree of this machine",
     )
 
 
-def _absolute(parent, url):
+def _absolute(parent: str, url: str) -> "str | None":
     match = REMOTE.fullmatch(parent) or LOCAL.fullmatch(parent)
     parts = match.group(2).rstrip("/").split("/") if match else []
     words = url.split("/")
@@ -299,37 +326,43 @@ def _absolute(parent, url):
     return match.group(1) + "/".join(parts + words) if match else None
 
 
-def _both_local(parent, url):
-    return LOCAL.fullmatch(parent) and LOCAL.fullmatch(url)
+def _both_local(parent: str, url: str) -> bool:
+    return bool(LOCAL.fullmatch(parent) and LOCAL.fullmatch(url))
 
 
-def _check_paths(entries):
+def _check_paths(entries: "list[_Entry]") -> None:
     """Raise BuildError for a path that leads elsewhere, or that two entries have."""
-    seen, folders = set(), set()
+    seen: "set[bytes]" = set()
+    folders: "set[bytes]" = set()
     for each in entries:
         parts = each.path.split(b"/")
         name = each.path.decode("utf-8", "replace")
         if any(part.lower() in (b"", b".", b"..", b".git") for part in parts):
-            raise BuildError(f"the git tree has a path that is refused: {name!r}")
+            raise BuildError(
+                "git.unsafe-path",
+                f"refusing an unsafe path in the git tree: {name!r}",
+            )
         try:
             each.path.decode("utf-8")
         except UnicodeDecodeError:
-            raise BuildError(f"the git tree has a path that is not UTF-8: {name!r}") from None
+            raise BuildError(
+                "git.path-not-utf8", f"a path in the git tree is not UTF-8: {name!r}"
+            ) from None
         folders.update(b"/".join(parts[:end]) for end in range(1, len(parts)))
         if each.path in seen:
-            raise BuildError(f"the git tree has {name!r} twice")
+            raise BuildError("git.duplicate-path", f"{name!r} is in the git tree twice")
         seen.add(each.path)
     both = sorted(seen & folders)
     if both:
         name = both[0].decode("utf-8", "replace")
-        raise BuildError(f"the git tree has {name!r} as a file and as a folder")
+        raise BuildError("git.duplicate-path", f"{name!r} is a file and a folder in the git tree")
 
 
-def _write(git, archive, entries):
+def _write(git: Git, archive: TreeArchive, entries: "list[_Entry]") -> "list[str]":
     """Write all entries; return the paths of pointers of Git LFS."""
     pointers = []
     with contextlib.ExitStack() as readers:
-        read = {}
+        read: "dict[Path, Callable[[str], tuple[int, Iterable[bytes]]]]" = {}
         for each in entries:
             if each.repository not in read:
                 read[each.repository] = readers.enter_context(git.blobs(each.repository))

@@ -1,12 +1,18 @@
-"""What a build of Horovod must hold, by its release and flags, and what one does hold.
+"""What a build of Horovod holds, compared with its entry of builds.json.
 
-Read from the sources of the releases 0.16.4 to 0.28.1.
+What its flags mean to its release, the entry states: ``parts`` and ``cpu_operations``. Read from
+the sources of the releases 0.16.4 to 0.28.1.
 """
-
-import re
 
 from .files import read_json
 from .names import release
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Iterable, Iterator, Mapping
+
+    from .wheel_key import Build
 
 # A framework's package -> its name in Horovod's flags, and in horovod/metadata.json.
 FRAMEWORKS = {
@@ -26,80 +32,36 @@ CLASSES = {
 # enum LibType of horovod/common/utils/env_parser.h, the same from 0.18 on; 1 was MLSL before 0.19.
 CPU_OPERATIONS = {"MPI": 0, "MLSL": 1, "CCL": 1, "GLOO": 2}
 CPU_OPERATIONS_FUNCTION = "_ZN7horovod6common18ParseCPUOpsFromEnvEv"
-CMAKE = (0, 20)  # from here on CMake builds it, and a flag counts only as exactly 1
-GLOO = (0, 17)
 METADATA = (0, 21, 1)
 NCCL_CODE = (0, 20)  # from here on horovod_nccl_built() returns NCCL's version
 
 
-def is_the_sites(build):
+def is_the_sites(build: "Build") -> bool:
     """Return whether a module brings it: then only what the recipe says of it is known."""
     return bool(build.get("module"))
 
 
-def is_on(build, name):
-    """Return whether a WITH or WITHOUT flag counts as given, as that release reads it."""
-    value = build["flags"].get("HOROVOD_" + name, "")
-    return value == "1" if release(build["version"]) >= CMAKE else value != ""
+def parts(build: "Build") -> "Mapping[str, bool]":
+    """Return what is compiled in by the entry: part -> True or False; others may be either."""
+    return build["parts"] or {}
 
 
-def gpu_operations(build):
-    """Return what carries GPU operations: NCCL, MPI, DDL."""
-    values = build["flags"].items()
-    # HOROVOD_GPU_OPERATIONS means nothing before 0.20.
-    known = [v for n, v in values if re.fullmatch(r"HOROVOD_GPU_[A-Z]+", n)]
-    if release(build["version"]) < CMAKE:
-        known = [v for n, v in values if re.fullmatch(r"HOROVOD_GPU_(ALL\w+|BROADCAST)", n)]
-    return {value.upper() for value in known}
-
-
-def expected(build):
-    """Return what must be compiled in: name -> True or False; a name left out may be either."""
-    found = meant(build)
-    return stated(build, found) if is_the_sites(build) else found
-
-
-def stated(build, found):
-    """Return what the recipe's flags really speak of: nobody here has built with them."""
-    flags = set(build["flags"])
-    operations = {"nccl", "ddl"} if any(n.startswith("HOROVOD_GPU_") for n in flags) else set()
-    spoken = operations | {
-        name
-        for name in ("mpi", "gloo")
-        if {"HOROVOD_WITH_" + name.upper(), "HOROVOD_WITHOUT_" + name.upper()} & flags
-    }
-    return {name: value for name, value in found.items() if name in spoken or name == "ccl"}
-
-
-def meant(build):
-    """Return what a build with these flags compiles in."""
-    operations = gpu_operations(build)
-    found = {
-        "mpi": build["mpi"] is not None and not is_on(build, "WITHOUT_MPI"),
-        "nccl": "NCCL" in operations,
-        "ddl": "DDL" in operations,
-    }
-    if release(build["version"]) >= GLOO:
-        found["gloo"] = not is_on(build, "WITHOUT_GLOO")
-    if build["flags"].get("HOROVOD_CPU_OPERATIONS", "").upper() == "CCL":
-        found["ccl"] = True
-    return found
-
-
-def compiled_in(defined):
+def compiled_in(defined: "Iterable[str]") -> "dict[str, bool]":
     """Return what the names that a library defines show to be compiled in."""
     text = "\n".join(name for name in defined if "7horovod6common" in name)
     marks = {name: f"6common{len(mark)}{mark}" for name, mark in CLASSES.items()}
     return {name: mark in text for name, mark in marks.items()}
 
 
-def native_libraries(package):
+def native_libraries(package: "Path") -> "dict[str, list[Path]]":
     """Return the native libraries of each framework in an installed horovod package."""
     # torch/mpi_lib_v2.<tag>.so, tensorflow/mpi_lib.<tag>.so, before 0.20 torch/mpi_lib/_mpi_lib.so
     return {name: sorted((package / name).rglob("*mpi_lib*.so")) for name in FRAMEWORKS}
 
 
-def metadata_facts(build, package, versions):
+def metadata_facts(
+    build: "Build", package: "Path", versions: "Mapping[str, str | None]"
+) -> "Iterator[tuple[bool | None, str]]":
     """Yield (passed, text) about horovod/metadata.json, which the build writes.
 
     *versions*: framework -> its version where it is known.
@@ -111,15 +73,18 @@ def metadata_facts(build, package, versions):
     try:
         found = read_json(path)
     except (OSError, ValueError) as error:
-        yield False, f"horovod/metadata.json cannot be read: {error}"
+        yield False, f"cannot read horovod/metadata.json: {error}"
         return
     for framework, (_, name) in sorted(FRAMEWORKS.items()):
         built = found.get(name)
         if (built is not None) != (framework in build["frameworks"]):
             wanted = framework in build["frameworks"]
-            asked = "asked for" if wanted else "not asked for"
+            asked = "planned" if wanted else "not planned"
             passed = None if is_the_sites(build) and not wanted else False
-            yield passed, f"horovod/metadata.json says {name}: {built}, and {framework} is {asked}"
+            yield (
+                passed,
+                f"horovod/metadata.json states {name}: {built}, but {framework} is {asked}",
+            )
         elif built is not None:
             there = versions.get(framework)
             fits = there is None or built == there
@@ -127,9 +92,11 @@ def metadata_facts(build, package, versions):
             yield fits, text if fits else f"{text}, installed is {there}"
 
 
-def said_by_library(build, answers):
+def said_by_library(
+    build: "Build", answers: "Mapping[str, int]"
+) -> "Iterator[tuple[bool | None, str]]":
     """Yield (passed, text) about what a loaded library answers to horovod_*_built()."""
-    wanted = expected(build)
+    wanted = parts(build)
     for name, value in sorted(answers.items()):
         if name in wanted:
             fits = bool(value) == wanted[name]
@@ -139,21 +106,21 @@ def said_by_library(build, answers):
         wants, code = build["nccl"]["version"], answers["nccl"]
         fits = code == nccl_code(wants)
         text = f"NCCL's version number was {code} when it was compiled"
-        yield fits, text if fits else f"{text}, that of {wants} is {nccl_code(wants)}"
-    asked = build["flags"].get("HOROVOD_CPU_OPERATIONS")
+        yield fits, text if fits else f"{text}; NCCL {wants} has {nccl_code(wants)}"
+    asked = build["cpu_operations"]
     if asked and "cpu_operations" in answers:
-        fits = answers["cpu_operations"] == CPU_OPERATIONS.get(asked.upper())
+        fits = answers["cpu_operations"] == CPU_OPERATIONS[asked]
         names = [n for n, number in CPU_OPERATIONS.items() if number == answers["cpu_operations"]]
         text = "CPU operations default to " + (names or ["?"])[-1]
-        yield fits, text if fits else f"{text}, the plan says {asked}"
+        yield fits, text if fits else f"{text}; planned: {asked}"
 
 
-def words(name, wanted):
+def words(name: str, wanted: bool) -> str:
     """Return what the plan says about a part, in words."""
     return ("wants " if wanted else "has no ") + name.upper()
 
 
-def nccl_code(version):
+def nccl_code(version: str) -> int:
     """Return NCCL_VERSION_CODE: 2.7.8 is 2708, from 2.9 on 2.9.6 is 20906 (nccl.h)."""
     major, minor, patch = (*release(version), 0, 0)[:3]
     scale = (1000, 100) if (major, minor) <= (2, 8) else (10000, 100)

@@ -10,6 +10,12 @@ import urllib.request
 from base64 import b64encode
 from urllib.parse import unquote, urlsplit
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterable, TypeVar
+
+    T = TypeVar("T")
+
 # Seconds before trying again what failed for a reason that may pass.
 PAUSES = (1, 3, 9)
 # A server that is busy or broken; what else it answers, it will answer again.
@@ -19,8 +25,8 @@ PASSING = (408, 429, 500, 502, 503, 504, 520)
 class Signed(urllib.request.BaseHandler):
     """Gives every request, also one that a server sent elsewhere, its own host's credentials."""
 
-    def __init__(self, places):
-        """Take those of the configured *places*; ~/.netrc is read when one is wanted."""
+    def __init__(self, places: "Iterable[str]") -> None:
+        """Store the credentials of the configured *places*; ~/.netrc is read on demand."""
         parts = [urlsplit(each) for each in places]
         self._pairs = {
             each.netloc.rpartition("@")[2]: (unquote(each.username), unquote(each.password or ""))
@@ -28,7 +34,7 @@ class Signed(urllib.request.BaseHandler):
             if each.username
         }
 
-    def http_request(self, request):
+    def http_request(self, request: urllib.request.Request) -> urllib.request.Request:
         """Add the header; it does not go along when a server sends the request elsewhere."""
         pair = self._pairs.get(request.host) or from_netrc(request.host.partition(":")[0])
         if pair:
@@ -39,7 +45,7 @@ class Signed(urllib.request.BaseHandler):
     https_request = http_request
 
 
-def from_netrc(host):
+def from_netrc(host: str) -> "tuple[str, str] | None":
     """Return user and password that ~/.netrc or the file in NETRC has for a host, or None."""
     path = os.environ.get("NETRC") or os.path.expanduser("~/.netrc")  # noqa: PTH111 - may be absent
     try:
@@ -52,8 +58,10 @@ def from_netrc(host):
 class Https(urllib.request.HTTPSHandler):
     """HTTPS with pip's certificates; with any certificate for its trusted hosts."""
 
-    def __init__(self, cert, client_cert, trusted_hosts):
-        """Read the certificates; raises OSError where there are none."""
+    def __init__(
+        self, cert: "str | None", client_cert: "str | None", trusted_hosts: "Iterable[str]"
+    ) -> None:
+        """Read the certificates. Raises OSError if they do not exist."""
         super().__init__()
         self._hosts = set(trusted_hosts)
         self._safe = context(cert, client_cert)
@@ -61,7 +69,7 @@ class Https(urllib.request.HTTPSHandler):
         self._any.check_hostname = False
         self._any.verify_mode = ssl.CERT_NONE
 
-    def https_open(self, request):
+    def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
         """Open with the context that fits the host; several threads may."""
         trusted = {request.host, request.host.partition(":")[0]} & self._hosts
         chosen = self._any if trusted else self._safe
@@ -71,25 +79,36 @@ class Https(urllib.request.HTTPSHandler):
 class Redirects(urllib.request.HTTPRedirectHandler):
     """Knows 308 as well, which Python does from 3.11 on."""
 
-    def http_error_308(self, request, stream, code, message, headers):
-        """Go where the server says."""
+    def http_error_308(
+        self,
+        request: urllib.request.Request,
+        stream: "Any",
+        code: int,
+        message: str,
+        headers: "Any",
+    ) -> "Any":
+        """Follow the redirect."""
         return self.http_error_301(request, stream, 301, message, headers)
 
 
-def context(cert, client_cert):
-    """Return how certificates are checked: by those that pip is told of, else the system's."""
+def context(cert: "str | None", client_cert: "str | None") -> ssl.SSLContext:
+    """Return an SSL context with the certificates of pip's settings, or those of the system."""
     cert = cert or os.environ.get("REQUESTS_CA_BUNDLE")
-    place = {} if not cert else {"capath" if os.path.isdir(cert) else "cafile": cert}  # noqa: PTH112
-    made = ssl.create_default_context(**place)
+    folder = cert if cert and os.path.isdir(cert) else None  # noqa: PTH112
+    made = ssl.create_default_context(cafile=None if folder else cert, capath=folder)
     if client_cert:
         made.load_cert_chain(client_cert)
     return made
 
 
 def make_opener(
-    places=(), cert=None, client_cert=None, proxy=None, trusted_hosts=()
+    places: "Iterable[str]" = (),
+    cert: "str | None" = None,
+    client_cert: "str | None" = None,
+    proxy: "str | None" = None,
+    trusted_hosts: "Iterable[str]" = (),
 ) -> urllib.request.OpenerDirector:
-    """Return what opens URLs as pip would with these settings.
+    """Return an opener for URLs with these settings of pip.
 
     *places*: indexes and pages of links, whose addresses may hold a user and a password. Raises
     OSError for certificates that are not there.
@@ -104,10 +123,10 @@ def make_opener(
     )
 
 
-def with_retries(act, url, retries=None):
-    """Return what *act* does, which opens *url*; tried again where that may help.
+def with_retries(act: "Callable[[], T]", url: str, retries: "int | None" = None) -> "T":
+    """Call *act*, which opens *url*, and retry after temporary errors; return its result.
 
-    Raises OSError, of which urllib's own errors are.
+    Raises OSError, the base class of urllib's errors.
     """
     for pause in (*PAUSES[:retries], None):
         try:
@@ -118,28 +137,28 @@ def with_retries(act, url, retries=None):
             if pause is None or not may_pass(error, url):
                 raise
         time.sleep(pause)
-    return None
+    raise AssertionError("the last attempt returns or raises")
 
 
-def attempt(act):
-    """Return what *act* does. What http.client raises of an answer is an OSError as well then."""
+def attempt(act: "Callable[[], T]") -> "T":
+    """Call *act*; turn an HTTPException of http.client into an OSError."""
     try:
         return act()
     except OSError:
         raise
     except http.client.HTTPException as error:
-        raise OSError("the answer is broken: {}".format(error or type(error).__name__)) from error
+        raise OSError("malformed response: {}".format(error or type(error).__name__)) from error
 
 
-def may_pass(error, url):
-    """Return whether another try may end otherwise."""
+def may_pass(error: OSError, url: str) -> bool:
+    """Return whether a retry may succeed."""
     if isinstance(error, urllib.error.HTTPError):
         return error.code in PASSING
     local = url.startswith("file:")
     return not local and not isinstance(getattr(error, "reason", error), ssl.SSLError)
 
 
-def reason(error):
+def reason(error: OSError) -> str:
     """Return why a URL could not be opened, in words."""
     if isinstance(error, urllib.error.HTTPError):
         return f"the server says {error.code} {error.reason}"

@@ -7,14 +7,18 @@ import sys
 from .errors import BuildError, EnvbuildError
 from .processes import ASKING_FOR_THE_END
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, NoReturn
 
-def say(text):
+
+def say(text: str) -> None:
     """Print a line on stderr."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
 
 
-def run(work, nothing):
+def run(work: "Callable[[dict[str, str]], object]", nothing: str) -> int:
     """Return the exit code of ``work(environ)``; see ``exit_code``.
 
     *environ*: the variables on standard input, each with a NUL byte behind it.
@@ -28,10 +32,10 @@ def run(work, nothing):
     return exit_code(lambda: work(environ), nothing)
 
 
-def exit_code(work, nothing):
-    """Return the exit code of some work, once its errors are said.
+def exit_code(work: "Callable[[], object]", nothing: str) -> int:
+    """Do some work, print its errors and return the exit code.
 
-    *nothing*: what was not done where a file cannot be read or written.
+    *nothing*: the hint if a file cannot be read or written: what was not done.
     """
     try:
         work()
@@ -46,6 +50,6 @@ def exit_code(work, nothing):
     return 0
 
 
-def end(number, _):
-    """Let what is running be ended on the way out."""
+def end(number: int, _: object) -> "NoReturn":
+    """Exit on a signal, so that running processes are ended on the way out."""
     sys.exit(128 + number)

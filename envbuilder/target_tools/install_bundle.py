@@ -22,21 +22,26 @@ from .modulefile import filled
 from .processes import Running, popen, signals_held_back
 from .proving.evidence import is_candidate, prove, refuted
 from .root import locks, manifests, publish
-from .root.layout import BUNDLED
+from .root.layout import BUNDLED, Home, Version
 from .root.registry import heal_registry
+from .root.stamp import Root
 from .root.store import open_home, open_root
 from .steps import MORE_TIME, ending, limit_of, stated_limit
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Mapping
 
-def copy(bundle, facts, home):
-    """Put the build folder of the bundle there, its paths those of the root, if it is not yet."""
+
+def copy(bundle: Path, facts: "dict[str, Any]", home: Home) -> None:
+    """Copy the build folder of the bundle to the root and adapt its paths, once."""
     identity, folder, sums = facts["id"], home.build(facts["id"]), sha256_of(bundle / SUMS)
     # It holds the sums of the bundle that the folder was copied from.
     whole = folder / BUNDLED
     if text_or_none(whole) == sums:
         if not publish.is_of_another(home, identity):
             return
-        say(f"what {sharing.owner_of(folder)} began is not gone on with: building anew")
+        say(f"the unfinished build belongs to {sharing.owner_of(folder)}: starting again")
     for each in (folder, home.prefix(identity)):
         publish.clear(home, each, say)
     publish.mark(home, identity)
@@ -48,7 +53,7 @@ def copy(bundle, facts, home):
     write_atomically(whole, sums)
 
 
-def build(folder, steps, environ):
+def build(folder: Path, steps: "Iterable[str]", environ: "Mapping[str, str]") -> None:
     """Run every step that is not done yet, for a limited time. Raises BuildError, UsageError."""
     stated = stated_limit(environ)
     for step in steps:
@@ -60,14 +65,15 @@ def build(folder, steps, environ):
         code = run_step(folder, step, environ, limit)
         if code != 0 or not mark.is_file():
             raise BuildError(
-                f"step {step} {ending(code, limit)}: what went wrong stands above",
-                "nothing was published; after a repair, install.sh goes on with that step",
+                "build.step-failed",
+                f"step {step} {ending(code, limit)}: see the output above",
+                "nothing was published; fix the cause and run install.sh again to continue",
                 *([MORE_TIME] if code is None else []),
             )
 
 
-def run_step(folder, step, environ, limit):
-    """Return the exit code of a step; None where it was ended after *limit* seconds."""
+def run_step(folder: Path, step: str, environ: "Mapping[str, str]", limit: float) -> "int | None":
+    """Return the exit code of a step; None if it was ended after *limit* seconds."""
     code = None
     with contextlib.ExitStack() as held:
         held.enter_context(signals_held_back())
@@ -82,7 +88,9 @@ def run_step(folder, step, environ, limit):
     return code
 
 
-def prove_all(folder, facts, home, environ, candidate):
+def prove_all(
+    folder: Path, facts: "dict[str, Any]", home: Home, environ: "Mapping[str, str]", candidate: bool
+) -> "list[dict[str, Any]]":
     """Run the smoke tests; return their records. Raises SmokeError."""
     proving = dict(facts["proving"], candidate=candidate)
     environment = read_text(folder / "environment.sh")
@@ -95,15 +103,22 @@ def prove_all(folder, facts, home, environ, candidate):
     if refuted(last["result"], candidate):
         reasons = [line for each in last["result"]["reasons"] for line in each.splitlines()]
         raise SmokeError(
-            "\n  ".join(["the ranks did not prove that they can talk:", *reasons]),
-            "nothing was published; environments published before are as they were",
+            "smoke.failed",
+            "\n  ".join(["the smoke test failed:", *reasons]),
+            "nothing was published; existing environments are unchanged",
             f"log and records of every rank: {home.evidence(facts['id']) / last['log']}",
         )
     return proved
 
 
-def install(bundle, facts, root, environ, options):
-    """Build, prove and publish; return the number, None where that was not to be proved."""
+def install(
+    bundle: Path,
+    facts: "dict[str, Any]",
+    root: Root,
+    environ: "Mapping[str, str]",
+    options: argparse.Namespace,
+) -> "Version | None":
+    """Build, prove and publish; return the version, or None if no proof was requested."""
     home = open_home(root, facts["name"])
     group = home.group
     with sharing.readable(group), locks.hold(home.lock_file, say=say, group=group) as holder:
@@ -111,22 +126,28 @@ def install(bundle, facts, root, environ, options):
         version = publish.find_reserved(home, facts["id"])
         if version and publish.is_published(home, version):
             name = f"{home.name}/{version.number}"
-            say(f"{name} holds exactly this already")
+            say(f"{name} already has exactly this content")
             manifests.check_unchanged(home, version)
             if not home.evidence(version.id).is_dir():
-                say(f"it was never proved: envbuild smoke {name} --root '{home.root}' does it")
+                say(f"it has no proof; run envbuild smoke {name} --root '{home.root}'")
         else:
             version = make(bundle, facts, home, holder.environ(environ), options)
         if version and is_candidate(home.evidence(version.id)):
-            say(f"{home.name}/{version.number} is a candidate: not proved, and not the default")
+            say(f"{home.name}/{version.number} is a candidate: no proof, not the default")
         elif version:
             with locks.hold(home.default_lock, say=say, group=group):
                 publish.set_default(home, version)
     return version
 
 
-def make(bundle, facts, home, environ, options):
-    """Build, prove and publish what is not there yet."""
+def make(
+    bundle: Path,
+    facts: "dict[str, Any]",
+    home: Home,
+    environ: "Mapping[str, str]",
+    options: argparse.Namespace,
+) -> "Version | None":
+    """Build, prove and publish an environment that is not published yet."""
     identity, folder = facts["id"], home.build(facts["id"])
     try:
         copy(bundle, facts, home)
@@ -146,28 +167,32 @@ def make(bundle, facts, home, environ, options):
     return version
 
 
-def install_below(options, environ):
-    """Install in a new or known root, and say what is there now."""
+def install_below(options: argparse.Namespace, environ: "Mapping[str, str]") -> None:
+    """Install in a new or existing root, and print the result."""
     facts, root = facts_of(options.bundle), options.root
     # Bundles of several sites may share a root: each lock says whose it is.
     opened = open_root(root, facts["site"], facts["arch"], options.shared, others=True)
     version = install(options.bundle, facts, opened, environ, options)
     if version is None:
-        say("built, and nothing is published: run this again where ranks can be started")
+        say("built, but not published; run install.sh again where ranks can start")
     else:
         name = f"{facts['name']}/{version.number}"
         say(f"installed: module use {root / 'modulefiles'}; module load {name}")
     if facts["job"]:
         folder = root / facts["name"] / f"{facts['id']}.build"
-        say(f"a job to begin with: {facts['submit']} {folder / facts['job']}")
+        say(f"example job: {facts['submit']} {folder / facts['job']}")
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Install; return the exit code."""
     parser = argparse.ArgumentParser(description="Install a bundle.")
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--skip-smoke", action="store_true", help="build only, publish nothing")
-    how.add_argument("--candidate", action="store_true", help="imported will do without a GPU")
+    how.add_argument("--skip-smoke", action="store_true", help="build only, do not publish")
+    how.add_argument(
+        "--candidate",
+        action="store_true",
+        help="publish a candidate (tier imported) if there is no GPU",
+    )
     parser.add_argument("--shared", metavar="GROUP", help="share a new root with a group")
     parser.add_argument("bundle", type=Path)
     parser.add_argument("root", type=Path)

@@ -22,9 +22,10 @@ try:
     import ensurepip
 except ImportError:  # Debian has it in a package of its own
     sys.exit(
-        "error: {} has no ensurepip, which brings pip\n"
-        "hint: a package of the system has it (python{}.{}-venv), or take another "
-        "Python".format(sys.executable, *sys.version_info[:2])
+        "error: {} has no ensurepip, which installs pip\n"
+        "hint: install the system package python{}.{}-venv, or use another Python".format(
+            sys.executable, *sys.version_info[:2]
+        )
     )
 
 # As pip writes it for a path that is too long for the first line of a script, or holds a space.
@@ -40,8 +41,8 @@ runpy.run_module("pip", run_name="__main__", alter_sys=True)
 SPECIAL = '"$`\\'
 
 
-def wheels():
-    """Return what ensurepip would install; nothing where that is not known."""
+def wheels() -> "list[Path]":
+    """Return the wheels that ensurepip would install; [] if they cannot be determined."""
     # Distributions may keep them in one folder for all: Debian, Fedora.
     shared = sysconfig.get_config_var("WHEEL_PKG_DIR")
     own = Path(ensurepip.__file__).with_name("_bundled")
@@ -55,21 +56,21 @@ def wheels():
     return []
 
 
-def is_plain(wheel):
-    """Tell whether to unpack a wheel is all that it wants."""
+def is_plain(wheel: Path) -> bool:
+    """Return whether unpacking a wheel is enough to install it."""
     with zipfile.ZipFile(str(wheel)) as archive:
         return not any(".data/" in name for name in archive.namelist())
 
 
-def unpack(wheel, target):
-    """Unpack a wheel; return what of it can be compiled."""
+def unpack(wheel: Path, target: str) -> bytecode.WheelSources:
+    """Unpack a wheel; return its sources, which can be compiled."""
     with zipfile.ZipFile(str(wheel)) as archive:
         archive.extractall(str(target))
         sources = [name for name in archive.namelist() if name.endswith(".py")]
-    return bytecode.Wheel(sha256_of(wheel), target, sources)
+    return bytecode.WheelSources(sha256_of(wheel), target, sources)
 
 
-def write_scripts(folder):
+def write_scripts(folder: str) -> None:
     """Write the commands pip, pip3 and pip3.11."""
     text = SCRIPT.format(python=sys.executable)
     for name in ("pip", f"pip{sys.version_info[0]}", "pip{}.{}".format(*sys.version_info)):
@@ -78,8 +79,8 @@ def write_scripts(folder):
         path.chmod(0o755)
 
 
-def main(arguments):
-    """Put pip there; return the exit code."""
+def main(arguments: "list[str]") -> int:
+    """Install pip; return the exit code."""
     if arguments:
         sys.stderr.write(__doc__)
         return 2

@@ -26,34 +26,34 @@ FILE = 10000
 NAME = re.compile(r"([A-Za-z0-9._-]+)==(\S+)")
 
 
-class Wheel:
-    """A line of the requirements, what its wheel holds and what it takes to unpack that."""
+class RequestedWheel:
+    """A line of the requirements, the files of its wheel and the effort to unpack them."""
 
-    def __init__(self, line, path):
-        """Look into it."""
+    def __init__(self, line: str, path: Path) -> None:
+        """Read the file names of the wheel."""
         self.line = line
         with zipfile.ZipFile(str(path)) as archive:
             self.names = [name for name in archive.namelist() if not name.endswith("/")]
         self.effort = path.stat().st_size + FILE * len(self.names)
 
 
-def find(lines, wheelhouse):
-    """Return the wheels of all lines, or nothing if one is not known."""
+def find(lines: "list[str]", wheelhouse: Path) -> "list[RequestedWheel]":
+    """Return the wheels of all lines, or [] if one is missing."""
     paths = {}
     for path in wheelhouse.glob("*.whl"):
         paths[tuple(map(normalize, path.name.split("-")[:2]))] = path
     matches = [NAME.match(line) for line in lines]
-    keys = [match and tuple(map(normalize, match.groups())) for match in matches]
+    keys = [tuple(map(normalize, match.groups())) if match else () for match in matches]
     # A pip that takes the place of the one that runs must not be seen by another.
     if not all(key in paths for key in keys) or any(key[0] == "pip" for key in keys):
         return []
-    return [Wheel(line, paths[key]) for line, key in zip(lines, keys)]
+    return [RequestedWheel(line, paths[key]) for line, key in zip(lines, keys)]
 
 
-def together(wheels):
+def together(wheels: "list[RequestedWheel]") -> "list[list[RequestedWheel]]":
     """Return lists of wheels, those that bring the same file in one."""
     group = list(range(len(wheels)))
-    owners = {}
+    owners: "dict[str, int]" = {}
     for number, wheel in enumerate(wheels):
         for owner in {owners.setdefault(name, number) for name in wheel.names}:
             old, new = group[number], group[owner]
@@ -61,9 +61,9 @@ def together(wheels):
     return [[w for w, g in zip(wheels, group) if g == one] for one in sorted(set(group))]
 
 
-def share(groups, number):
+def share(groups: "list[list[RequestedWheel]]", number: int) -> "list[list[RequestedWheel]]":
     """Return so many lists of wheels that take about the same effort, or fewer."""
-    shares = [[] for _ in range(min(number, len(groups)))]
+    shares: "list[list[RequestedWheel]]" = [[] for _ in range(min(number, len(groups)))]
     efforts = {id(group): sum(wheel.effort for wheel in group) for group in groups}
     for group in sorted(groups, key=lambda each: -efforts[id(each)]):
         least = min(shares, key=lambda each: sum(wheel.effort for wheel in each))
@@ -71,7 +71,7 @@ def share(groups, number):
     return shares
 
 
-def run(command, shares):
+def run(command: "list[str]", shares: "list[list[RequestedWheel]]") -> "list[int]":
     """Let a pip install each share; return the exit codes."""
     with tempfile.TemporaryDirectory() as folder:
         started = []
@@ -93,7 +93,7 @@ def run(command, shares):
         return codes
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Install; return the exit code."""
     if len(arguments) < 3:
         sys.stderr.write(__doc__)

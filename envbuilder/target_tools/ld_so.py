@@ -4,9 +4,10 @@ import os
 import posixpath
 import re
 import struct
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from .elf import ElfError, read_library
+from .elf import ElfError, Library, read_library
 from .files import open_regular, real_in
 
 # Where it looks last of all, in the order of glibc; folders that are absent do no harm.
@@ -25,17 +26,17 @@ class Search:
     is then without links. Nothing is run for it, and what is no regular file is passed over.
     """
 
-    def __init__(self, program, environ, root=""):
+    def __init__(self, program: Library, environ: "Mapping[str, str]", root: str = "") -> None:
         self.program = program
         self.root = root
         # An empty entry is the current folder, for ld.so too.
         path = environ.get("LD_LIBRARY_PATH", "")
         self.library_path = [entry or "." for entry in re.split("[:;]", path)] if path else []
         self.cache = read_cache(self.real(CACHE))
-        self._libraries = {}
+        self._libraries: "dict[str, Library | None]" = {}
 
-    def real(self, path):
-        """Return where what the system calls *path* lies; the same without a root."""
+    def real(self, path: str) -> str:
+        """Return the location of a path of the system; the path itself without a root."""
         if not self.root:
             return path
         try:
@@ -43,8 +44,8 @@ class Search:
         except OSError:
             return self.root + "/dev/null"
 
-    def library(self, path):
-        """Return what a file is, or None if it is no library of this machine."""
+    def library(self, path: str) -> "Library | None":
+        """Return a library, or None if the file is not a library of this machine."""
         if path not in self._libraries:
             try:
                 inside = path[len(self.root) :] if self.root else path
@@ -55,15 +56,15 @@ class Search:
             self._libraries[path] = found if fits else None
         return self._libraries[path]
 
-    def find(self, name, chain):
+    def find(self, name: str, chain: "tuple[Library, ...]") -> "str | None":
         """Return the path of the library that is loaded for *name*, or None.
 
-        *chain*: the library that needs it, who loaded that one, and so on.
+        *chain*: the library that needs it, the one that loaded that library, and so on.
         """
         candidates = [name] if "/" in name else self.candidates(name, chain)
         return next((path for path in map(self.real, candidates) if self.library(path)), None)
 
-    def candidates(self, name, chain):
+    def candidates(self, name: str, chain: "tuple[Library, ...]") -> "Iterator[str]":
         """Yield the paths at which ld.so looks, in its order."""
         wanting = chain[0]
         for folder in self.folders(wanting, chain):
@@ -72,7 +73,7 @@ class Search:
         for folder in DEFAULT_FOLDERS:
             yield posixpath.join(folder, name)
 
-    def folders(self, wanting, chain):
+    def folders(self, wanting: Library, chain: "tuple[Library, ...]") -> "list[str]":
         """Return the folders that libraries and environment name."""
         found = []
         # RPATH is handed down from whoever loaded a library, RUNPATH is not, and hides RPATH.
@@ -84,32 +85,38 @@ class Search:
         found += [expanded(entry, self.inside(wanting)) for entry in wanting.runpath]
         return found
 
-    def inside(self, library):
-        """Return what the system calls the path of a library."""
+    def inside(self, library: Library) -> str:
+        """Return the path of a library inside of the system."""
         return library.path[len(self.root) :] if self.root else library.path
 
-    def tree(self, path):
-        """Return every name that a library and what it loads need -> path, None if not found."""
-        found = {}
-        waiting = [(self.library(path),)]
+    def tree(self, path: str) -> "dict[str, str | None]":
+        """Return all names that a library and its dependencies need -> path, or None if not found.
+
+        {} for a file that is not a library of this machine.
+
+        """
+        found: "dict[str, str | None]" = {}
+        top = self.library(path)
+        waiting: "list[tuple[Library, ...]]" = [(top,)] if top else []
         while waiting:
             chain = waiting.pop(0)
             for name in chain[0].needed:
                 if name not in found:
-                    found[name] = self.find(name, chain)
-                    if found[name]:
-                        waiting.append((self.library(found[name]), *chain))
+                    file = found[name] = self.find(name, chain)
+                    library = self.library(file) if file else None
+                    if library:
+                        waiting.append((library, *chain))
         return found
 
 
-def expanded(entry, path):
+def expanded(entry: str, path: str) -> str:
     """Return an rpath entry with $ORIGIN, the folder of the library that has it."""
     origin = str(Path(path).absolute().parent)
     return entry.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)
 
 
-def read_cache(path=CACHE):
-    """Return what ldconfig wrote for ld.so: name -> paths in its order; {} where there is none.
+def read_cache(path: str = CACHE) -> "dict[str, list[str]]":
+    """Read the cache of ldconfig: name -> paths in its order; {} if there is no cache.
 
     Source of the layout: sysdeps/generic/dl-cache.h of glibc. Caches of before 2.32 have an older
     table in front; what the newer one points to counts from its own beginning.
@@ -123,7 +130,7 @@ def read_cache(path=CACHE):
     return cached_paths(data[start:]) if start >= 0 else {}
 
 
-def cached_paths(data):
+def cached_paths(data: bytes) -> "dict[str, list[str]]":
     """Return name -> paths of the newer table of a cache."""
     for order in "<>":
         (count,) = struct.unpack_from(order + "I", data.ljust(HEADER), len(MAGIC))
@@ -133,7 +140,7 @@ def cached_paths(data):
             break
     else:
         return {}
-    found = {}
+    found: "dict[str, list[str]]" = {}
     for entry in struct.iter_unpack(order + ENTRY, data[HEADER:end]):
         name, path = (os.fsdecode(data[at : data.find(b"\0", at)]) for at in entry[1:3])
         found.setdefault(name, []).append(path)

@@ -4,7 +4,7 @@ import functools
 import re
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Callable, Iterator, NamedTuple
 
 from elftools.elf.elffile import ELFFile
 
@@ -16,6 +16,10 @@ from .mpi_wrapper import mpi_libraries, mpicxx_words, option_values
 from .names import release
 from .processes import output_of
 from .wheel_key import homes_inside, prefixes_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .wheel_key import Build, PlannedPin
 
 # libmpi.so.40, libmpi_cxx.so.40, libmpich.so.12, libmpi_ibm.so.3: what holds an MPI.
 MPI_NAME = re.compile(r"lib(mpi|mpich|mpichcxx|mpi_\w+|mpicxx|pmpi)\.so\b")
@@ -30,22 +34,22 @@ DRIVER_NAME = re.compile(r"lib(cuda|nvidia-ml)\.so\b")
 
 
 class Fact(NamedTuple):
-    """One thing that was looked at. ``passed`` is None where it could not be judged.
+    """The result of one check. ``passed`` is None if it could not be judged.
 
-    topic: what it is about: installation, linkage, mpi, nccl or flags.
+    topic: installation, linkage, mpi, nccl or flags.
     """
 
-    passed: object
+    passed: "bool | None"
     text: str
     topic: str = "installation"
 
 
-def about(topic):
-    """Return what lets a generator's facts be about *topic*."""
+def about(topic: str) -> "Callable[[Callable[..., Iterator[Fact]]], Callable[..., Iterator[Fact]]]":
+    """Return a decorator that sets the topic of a generator's facts."""
 
-    def decorate(facts):
+    def decorate(facts: "Callable[..., Iterator[Fact]]") -> "Callable[..., Iterator[Fact]]":
         @functools.wraps(facts)
-        def of_topic(*arguments):
+        def of_topic(*arguments: Any) -> "Iterator[Fact]":
             for fact in facts(*arguments):
                 yield fact._replace(topic=topic)
 
@@ -54,22 +58,22 @@ def about(topic):
     return decorate
 
 
-def right(text):
+def right(text: str) -> Fact:
     """Return a fact that is as it must be."""
     return Fact(passed=True, text=text)
 
 
-def wrong(text):
+def wrong(text: str) -> Fact:
     """Return a fact that is a problem."""
     return Fact(passed=False, text=text)
 
 
-def unknown(text):
+def unknown(text: str) -> Fact:
     """Return a fact that cannot be judged here."""
     return Fact(passed=None, text=text)
 
 
-class Place(NamedTuple):
+class SearchEnvironment(NamedTuple):
     """The environment as Python and ld.so see it. ``mpi``: real path -> the MPI of mpicxx.
 
     names: modules to import along with frameworks; imported: where those lie, filled as they are.
@@ -77,30 +81,30 @@ class Place(NamedTuple):
 
     prefix: str
     search: Search
-    mpicxx: str
-    mpi: dict
-    names: list
-    imported: dict
+    mpicxx: "str | None"
+    mpi: "dict[str, str]"
+    names: "list[str]"
+    imported: "dict[str, str]"
 
 
 class Native(NamedTuple):
-    """A native library: what it needs, all that comes with it, and what it says once loaded."""
+    """A native library: its dependencies, all that they load, and its answers once loaded."""
 
     name: str
     path: str
-    needed: tuple
-    tree: dict
-    loaded: dict
+    needed: "tuple[str, ...]"
+    tree: "dict[str, str | None]"
+    loaded: "dict[str, Any]"
 
 
 # ---------------------------------------------------------------- MPI
 
 
-def mpi_of_mpicxx(program):
+def mpi_of_mpicxx(program: str) -> "tuple[str | None, dict[str, str]]":
     """Return (mpicxx, real path -> name) of the MPI's libraries and what they load.
 
-    Found in the folders that mpicxx names: what LD_LIBRARY_PATH says is to be judged by that.
-    *program*: one whose libraries are meant, this Python.
+    Found in the folders that mpicxx names, because LD_LIBRARY_PATH is checked against them.
+    *program*: the program that loads them, this Python.
     """
     mpicxx, words = mpicxx_words() or (None, [])
     path = ":".join(option_values(words, "-L"))
@@ -114,15 +118,14 @@ def mpi_of_mpicxx(program):
 
 
 @about("mpi")
-def mpicxx_facts(build, place):
-    """Yield facts about whether mpicxx is that of the plan."""
-    plan = build["mpi"]
+def mpicxx_facts(plan: "PlannedPin", place: SearchEnvironment) -> "Iterator[Fact]":
+    """Yield facts about whether mpicxx belongs to the planned MPI."""
     label = f"{plan['component']} {plan['version']}"
     if place.mpicxx is None:
         yield wrong(f"mpicxx of {label} is not on PATH")
         return
     if not place.mpi:
-        yield wrong(f"{place.mpicxx} -show names no MPI library that exists")
+        yield wrong(f"{place.mpicxx} -show lists no existing MPI library")
         return
     inside = any(is_below(place.mpicxx, each) for each in prefixes_of(place.prefix))
     where = "in the prefix" if inside else "not in the prefix"
@@ -136,15 +139,15 @@ def mpicxx_facts(build, place):
 
 
 @about("mpi")
-def mpi_facts(native, wanted, place):
-    """Yield facts about the MPI that a library finds. *wanted*: None where nobody has said."""
+def mpi_facts(native: Native, wanted: "bool | None", place: SearchEnvironment) -> "Iterator[Fact]":
+    """Yield facts about the MPI that a library finds. *wanted*: None if it is not stated."""
     direct = [name for name in native.needed if MPI_NAME.match(name)]
     if wanted is None and not (direct and place.mpi):
         yield unknown(f"{native.name} links {', '.join(direct) or 'no MPI'}; not stated")
         return
     if wanted is False:
         for name in direct:
-            yield wrong(f"{native.name} links {name}, and the plan has no MPI for it")
+            yield wrong(f"{native.name} links {name}, but the plan has no MPI for it")
         if not direct:
             yield right(f"{native.name} links no MPI")
         return
@@ -156,19 +159,19 @@ def mpi_facts(native, wanted, place):
     for how, paths in (("finds", found), ("loads", mapped - set(map(real, found)))):
         for path in sorted(paths):
             if real(path) in place.mpi:
-                yield right(f"{native.name} {how} {plain(path)}, which mpicxx names")
+                yield right(f"{native.name} {how} {plain(path)}, as mpicxx does")
             else:
                 why = reason(path, place)
-                text = f"{native.name} {how} {plain(path)}{why}, mpicxx names {planned}"
+                text = f"{native.name} {how} {plain(path)}{why}; mpicxx uses {planned}"
                 yield wrong(text)
 
 
-def plain(path):
-    """Return a path as people read it: what leaves a folder through .. has links resolved."""
+def plain(path: str) -> str:
+    """Return a path for messages: with resolved links if it contains ``..``."""
     return real(path) if "/../" in path else path
 
 
-def reason(path, place):
+def reason(path: str, place: SearchEnvironment) -> str:
     """Return why ld.so takes this path, if it is for LD_LIBRARY_PATH."""
     folder = str(Path(path).parent)
     named = [each.rstrip("/") for each in place.search.library_path]
@@ -179,10 +182,10 @@ def reason(path, place):
 
 
 @about("nccl")
-def nccl_facts(build, native, place):
+def nccl_facts(build: "Build", native: Native, place: SearchEnvironment) -> "Iterator[Fact]":
     """Yield facts about the NCCL of a Horovod library."""
     shared = [name for name in native.needed if NCCL_NAME.match(name)]
-    wanted = horovod_build.expected(build).get("nccl")
+    wanted = horovod_build.parts(build).get("nccl")
     if wanted is None:
         yield unknown(f"{native.name} links {', '.join(shared) or 'no NCCL'}; not stated")
         return
@@ -195,7 +198,7 @@ def nccl_facts(build, native, place):
         # horovod.lds makes them local: they are in .symtab, which strip takes away.
         names, _ = symbols(native.path, ".symtab")
         inside = "ncclAllReduce" in names
-        text = "holds NCCL" if inside else "neither links libnccl nor holds ncclAllReduce"
+        text = "contains NCCL" if inside else "neither links libnccl nor contains ncclAllReduce"
         passed = None if not names else inside
         passed = False if link == "SHARED" else passed
         yield Fact(passed, f"{native.name} {text}; planned: {link.lower() or 'either'}")
@@ -218,23 +221,23 @@ def nccl_facts(build, native, place):
         yield nccl_release(build, path, path)
 
 
-def nccl_release(build, path, name):
+def nccl_release(build: "Build", path: str, name: str) -> Fact:
     """Return a fact about the release of the NCCL in a library, by its own code.
 
-    What Horovod was compiled with tells of nccl.h alone: CMake looks for the library by itself, and
-    may find that of another NCCL.
+    The version that Horovod was compiled with is that of nccl.h: CMake searches the library
+    separately, and may find another NCCL.
     """
-    wanted = (build["nccl"] or {}).get("version")
+    wanted = build["nccl"]["version"] if build["nccl"] else None
     with Path(path).open("rb") as stream, mmap(stream.fileno(), 0, access=ACCESS_READ) as whole:
         said = {match.group(1).decode() for match in NCCL_SAYS.finditer(whole)}
-    text = f"{name} is NCCL {' or '.join(sorted(said)) or 'that does not say its release'}"
+    text = f"{name} is NCCL {' or '.join(sorted(said)) or 'of an unknown release'}"
     if not said or wanted is None:
         return unknown(text)
     fits = release(wanted) in map(release, said)
     return Fact(fits, f"{text}; planned: {wanted}")
 
 
-def holds_nccl(folder, path):
+def holds_nccl(folder: str, path: str) -> bool:
     """Return whether a library lies in NCCL's folder, or a link there leads to it."""
     if is_below(real(path), real(folder)):
         return True
@@ -243,29 +246,32 @@ def holds_nccl(folder, path):
 
 
 @about("flags")
-def content_facts(build, native):
-    """Yield facts about what is compiled into a Horovod library."""
+def content_facts(build: "Build", native: Native) -> "Iterator[Fact]":
+    """Yield facts about the operations that are compiled into a Horovod library."""
     defined, _ = symbols(native.path)
     inside = horovod_build.compiled_in(defined)
-    for name, wanted in sorted(horovod_build.expected(build).items()):
+    for name, wanted in sorted(horovod_build.parts(build).items()):
         has = "has" if inside[name] else "has no"
         text = f"{native.name} {has} {horovod_build.CLASSES[name]}"
-        says = "" if inside[name] == wanted else f", the plan {horovod_build.words(name, wanted)}"
+        says = (
+            "" if inside[name] == wanted else f", but the plan {horovod_build.words(name, wanted)}"
+        )
         yield Fact(inside[name] == wanted, text + says)
 
 
-def symbols(path, table=".dynsym"):
+def symbols(path: "str | Path", table: str = ".dynsym") -> "tuple[set[str], set[str]]":
     """Return the names of the symbols that a library defines, and of those it lacks."""
     with Path(path).open("rb") as stream:
         section = ELFFile(stream).get_section_by_name(table)
-        defined, lacking = set(), set()
+        defined: "set[str]" = set()
+        lacking: "set[str]" = set()
         for symbol in section.iter_symbols() if section else ():
             (lacking if symbol["st_shndx"] == "SHN_UNDEF" else defined).add(symbol.name)
     return defined, lacking
 
 
-def required_symbols(path):
-    """Return the names of the symbols that a library is not loaded without; weak ones are none."""
+def required_symbols(path: "str | Path") -> "set[str]":
+    """Return the names of the undefined symbols that a library requires, without weak ones."""
     with Path(path).open("rb") as stream:
         section = ELFFile(stream).get_section_by_name(".dynsym")
         found = section.iter_symbols() if section else ()
@@ -273,7 +279,7 @@ def required_symbols(path):
         return {each.name for each in lacking if each["st_info"]["bind"] == "STB_GLOBAL"}
 
 
-def defined_versions(path):
+def defined_versions(path: "str | Path") -> "list[str]":
     """Return the versions of symbols that a library has: GLIBC_2.34, ..."""
     with Path(path).open("rb") as stream:
         section = ELFFile(stream).get_section_by_name(".gnu.version_d")
@@ -284,15 +290,19 @@ def defined_versions(path):
 # ---------------------------------------------------------------- a library at all
 
 
-def native_of(path, name, said, place):
-    """Return (Native, facts); None for a file that is no library of this machine."""
+def native_of(
+    path: "str | Path", name: str, said: "dict[str, Any]", place: SearchEnvironment
+) -> "tuple[Native | None, list[Fact]]":
+    """Return (Native, facts); (None, facts) for a file that is not a library of this machine."""
     try:
         library = read_library(str(path))
     except (ElfError, OSError) as error:
-        return None, [wrong(f"{name} is no ELF file: {error}")]
+        return None, [wrong(f"{name} is not an ELF file: {error}")]
     here = place.search.program.machine
     if library.machine != here:
-        text = f"{name} is for {machine_words(library.machine)}, this is {machine_words(here)}"
+        text = (
+            f"{name} is for {machine_words(library.machine)}, this machine is {machine_words(here)}"
+        )
         return None, [wrong(text)]
     tree = place.search.tree(str(path))
     facts = [right(f"{name} is for {machine_words(here)}")]
@@ -300,7 +310,7 @@ def native_of(path, name, said, place):
 
 
 @about("linkage")
-def resolving_facts(native, location):
+def resolving_facts(native: Native, location: "Path | None") -> "Iterator[Fact]":
     """Yield facts about names that nothing provides. *location*: the framework's package."""
     mapped = {Path(path).name for path in native.loaded.get("mapped", ())}
     brought = {file.name for file in location.rglob("*.so*")} if location else set()
@@ -308,17 +318,19 @@ def resolving_facts(native, location):
     lacking = sorted(set(lacking) - mapped - brought)
     for name in lacking:
         if DRIVER_NAME.match(name):
-            yield unknown(f"{native.name} needs {name} of the GPU's driver: not on this machine")
+            yield unknown(
+                f"{native.name} needs {name} of the GPU driver, which is not on this machine"
+            )
         elif location or not FRAMEWORK_NAME.search(name):
             yield wrong(f"{native.name} needs {name}, which is not found")
     if not lacking:
-        yield right(f"{native.name}: all {len(native.tree)} libraries it needs are there")
+        yield right(f"{native.name}: all {len(native.tree)} libraries that it needs exist")
 
 
 @about("linkage")
-def loading_facts(what, said):
+def loading_facts(what: str, said: "dict[str, Any]") -> "Iterator[Fact]":
     """Yield facts about whether a framework and its libraries can be loaded."""
     if "error" in said:
-        yield wrong(f"{what} cannot be loaded: " + " | ".join(said["error"]))
+        yield wrong(f"cannot load {what}: " + " | ".join(said["error"]))
     else:
         yield right(f"{what} can be loaded")

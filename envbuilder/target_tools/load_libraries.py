@@ -19,10 +19,14 @@ from .horovod_build import CLASSES, CPU_OPERATIONS_FUNCTION
 from .proc import mapped_libraries
 from .processes import run_tool
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Iterator, Mapping
+
 SECONDS = 300
 
 
-def child_environment(environ, tools):
+def child_environment(environ: "Mapping[str, str]", tools: Path) -> "dict[str, str]":
     """Return the environment to load in: without flags of builds and the folder of their tools."""
     folders = filter(None, environ.get("PYTHONPATH", "").split(":"))
     path = [folder for folder in folders if Path(folder).resolve() != tools]
@@ -31,19 +35,22 @@ def child_environment(environ, tools):
     return dict(kept, **({"PYTHONPATH": ":".join(path)} if path else {}))
 
 
-def loaded(framework, paths, tools, names=()):
-    """Return what libraries say, or {"error": lines}; *tools*: folder that it must not see.
+def loaded(
+    framework: "str | None", paths: "Iterable[Path | str]", tools: Path, names: "Iterable[str]" = ()
+) -> "dict[str, Any]":
+    """Load libraries in a process and return their answers, or {"error": lines}.
 
-    names: modules to import as well, now that the framework is there, which takes most of the time.
+    *tools*: folder to remove from PYTHONPATH. *names*: modules to import too, because importing the
+    framework takes most of the time.
     """
     words = ["load-libraries", framework or "-", ",".join(names), *map(str, paths)]
     printed, lines = run_tool(words, child_environment(os.environ, tools), SECONDS)
     return {"error": lines} if printed is None else json.loads(printed)
 
 
-def answers_of(library):
-    """Return what a library of Horovod answers without being started."""
-    found = {}
+def answers_of(library: ctypes.CDLL) -> "dict[str, int]":
+    """Call the functions of a Horovod library that need no initialisation."""
+    found: "dict[str, int]" = {}
     for name in CLASSES:
         function = getattr(library, f"horovod_{name}_built", None)
         if function is not None:
@@ -55,7 +62,7 @@ def answers_of(library):
     return found
 
 
-def files_of(names):
+def files_of(names: "Iterable[str]") -> "Iterator[tuple[str, str]]":
     """Yield (name, file) of each module that can be imported; why one cannot, others tell."""
     for name in names:
         with contextlib.suppress(Exception):
@@ -64,13 +71,13 @@ def files_of(names):
                 yield name, path
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Load and print; return the exit code."""
     framework, names, paths = arguments[0], arguments[1].split(","), arguments[2:]
     with os.fdopen(os.dup(1), "w") as answer:
         os.dup2(2, 1)  # what frameworks print must not get into the answer
         module = None if framework == "-" else importlib.import_module(framework)
-        answers = {}
+        answers: "dict[str, int]" = {}
         for path in paths:
             answers.update(answers_of(ctypes.CDLL(path)))
         found = {

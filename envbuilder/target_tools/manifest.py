@@ -29,6 +29,10 @@ from pathlib import Path
 from .files import LARGE_BYTES, read_json, read_regular, sha256_of, write_atomically
 from .processes import output_of, processors
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator, NoReturn
+
 SCHEMA = 1
 # What Python calls the bytecode of NAME.py: NAME.cpython-311.pyc, NAME.cpython-311.opt-1.pyc.
 BYTECODE = re.compile(r"(?:(.*)/)?__pycache__/([^/]+?)\.[a-z]+-[0-9]+(?:\.opt-([12]))?\.pyc")
@@ -36,7 +40,7 @@ BYTECODE = re.compile(r"(?:(.*)/)?__pycache__/([^/]+?)\.[a-z]+-[0-9]+(?:\.opt-([
 HEADER = 16 if sys.version_info >= (3, 7) else 12
 
 
-def record(prefix, when):
+def record(prefix: "str | Path", when: str) -> "dict[str, Any]":
     """Return the manifest of a folder: of every file its mode, size, times and sha256.
 
     *when*: ``published``, or ``later`` for a prefix that was there before.
@@ -48,30 +52,30 @@ def record(prefix, when):
     return {"schema": SCHEMA, "recorded": when, "files": files}
 
 
-def write(path, manifest):
+def write(path: "str | Path", manifest: "dict[str, Any]") -> None:
     """Write a manifest so that it is never there in part."""
     write_atomically(Path(path), json.dumps(manifest, sort_keys=True) + "\n")
 
 
-def read(path):
-    """Return a manifest; None where there is none. Raises ValueError for one that is damaged."""
+def read(path: "str | Path") -> "dict[str, Any] | None":
+    """Read a manifest; return None if it does not exist. Raises ValueError if it is damaged."""
     try:
-        manifest = read_json(path, LARGE_BYTES)
+        manifest: "dict[str, Any]" = read_json(path, LARGE_BYTES)
     except FileNotFoundError:
         return None
     files = manifest.get("files") if isinstance(manifest, dict) else None
     if not isinstance(files, dict) or manifest.get("schema") != SCHEMA:
-        raise ValueError("it is no manifest of this schema")
+        raise ValueError("not a manifest of this schema")
     if manifest.get("recorded") not in ("published", "later"):
-        raise ValueError("it does not say when it was recorded")
+        raise ValueError("the time of the record is missing")
     for name, each in files.items():
         if not is_whole(each):
-            raise ValueError("it does not say what {!r} was".format(name))
+            raise ValueError("the entry of {!r} is wrong".format(name))
     return manifest
 
 
-def is_whole(entry):
-    """Return whether an entry says what a file was."""
+def is_whole(entry: object) -> bool:
+    """Return whether an entry describes a file completely."""
     if not isinstance(entry, dict):
         return False
     if "size" not in entry:
@@ -80,8 +84,8 @@ def is_whole(entry):
     return numbers and isinstance(entry.get("sha256"), str)
 
 
-def look(prefix):
-    """Return what lies below a folder, by its path in it; links are not followed."""
+def look(prefix: "str | Path") -> "dict[str, dict[str, Any]]":
+    """Return the files below a folder by their relative path; links are not followed."""
     prefix = str(prefix)
     found = {}
     for folder, _, names in _walk(prefix):
@@ -91,18 +95,18 @@ def look(prefix):
     return found
 
 
-def _walk(prefix):
-    """Yield the folders below a prefix with what is no folder in them; a link to one is a file."""
+def _walk(prefix: str) -> "Iterator[tuple[str, list[str], list[str]]]":
+    """Yield the folders below a prefix with their files; a link to a folder counts as a file."""
     for folder, folders, names in os.walk(prefix, onerror=_raise):
         links = [each for each in folders if os.path.islink(os.path.join(folder, each))]  # noqa: PTH114, PTH118
         yield folder, folders, [*names, *links]
 
 
-def _raise(error):
+def _raise(error: OSError) -> "NoReturn":
     raise error
 
 
-def _state(path):
+def _state(path: str) -> "dict[str, Any]":
     status = os.lstat(path)
     if stat.S_ISLNK(status.st_mode):
         return {"link": os.readlink(path)}  # noqa: PTH115
@@ -116,17 +120,22 @@ def _state(path):
     }
 
 
-def hashes(prefix, names):
+def hashes(prefix: "str | Path", names: "list[str]") -> "Iterator[tuple[str, str]]":
     """Yield every name with the sha256 of that file."""
     with concurrent.futures.ThreadPoolExecutor(processors()) as workers:
         yield from zip(names, workers.map(lambda name: sha256_of(Path(prefix, name)), names))
 
 
-def compare(prefix, manifest, with_hashes=False, run_python=True):
-    """Return what is not as it was recorded, a line for each file, by name.
+def compare(
+    prefix: "str | Path",
+    manifest: "dict[str, Any]",
+    with_hashes: bool = False,
+    run_python: bool = True,
+) -> "list[str]":
+    """Return one line for each file that differs from the manifest, sorted by name.
 
-    *run_python*: whether the prefix's own Python may compile what bytecode is compared with; else
-    bytecode of an unchanged source is left out.
+    *run_python*: whether the prefix's own Python may compile sources to check their bytecode;
+    otherwise bytecode of an unchanged source is ignored.
     """
     then, now = manifest["files"], look(prefix)
     said = {name: "gone" for name in then if name not in now}
@@ -151,16 +160,22 @@ def compare(prefix, manifest, with_hashes=False, run_python=True):
     return ["{}: {}".format(name, said[name]) for name in names]
 
 
-def _believed(prefix, manifest, said, regular, run_python):
-    """Return the names of what was changed, without bytecode that is just its source's.
+def _believed(
+    prefix: "str | Path",
+    manifest: "dict[str, Any]",
+    said: "dict[str, str]",
+    regular: "set[str]",
+    run_python: bool,
+) -> "list[str]":
+    """Return the names of changed files, without bytecode that fits its source.
 
-    *regular*: those of them that are regular files; no other is bytecode.
+    *regular*: the regular files among them; only these can be bytecode.
     """
     compiled = {}
     for name in regular:
         match = BYTECODE.fullmatch(name)
-        source = match and os.path.join(match.group(1) or "", match.group(2) + ".py")  # noqa: PTH118
-        if source and source in manifest["files"] and source not in said:
+        source = os.path.join(match.group(1) or "", match.group(2) + ".py") if match else ""  # noqa: PTH118
+        if match and source in manifest["files"] and source not in said:
             compiled[name] = [str(Path(prefix, source)), int(match.group(3) or 0)]
     if not run_python:
         return sorted(set(said) - set(compiled))
@@ -171,8 +186,8 @@ def _believed(prefix, manifest, said, regular, run_python):
     return [name for name, right in zip(sorted(said), _compared(prefix, wanted)) if not right]
 
 
-def _compared(prefix, wanted):
-    """Return of each piece of bytecode whether it is its source's, as the prefix's Python says."""
+def _compared(prefix: "str | Path", wanted: "list[list[Any]]") -> "list[bool]":
+    """Return for each file of bytecode whether it fits its source, by the prefix's own Python."""
     with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
         json.dump(wanted, file)
         file.flush()
@@ -183,20 +198,20 @@ def _compared(prefix, wanted):
         right = json.loads(answer or "")
     except ValueError:
         right = []
-    return right if len(right) == len(wanted) else [False] * len(wanted)
+    return list(right) if len(right) == len(wanted) else [False] * len(wanted)
 
 
-def is_compiled(path, source, level):
-    """Return whether a file of bytecode holds what this Python makes of a source."""
+def is_compiled(path: str, source: str, level: int) -> bool:
+    """Return whether a file of bytecode holds the code that this Python compiles a source to."""
     try:
         code = marshal.loads(read_regular(path)[HEADER:])  # noqa: S302 - compared, never run
         text = read_regular(source)
-        return code == compile(text, source, "exec", dont_inherit=True, optimize=level)
+        return bool(code == compile(text, source, "exec", dont_inherit=True, optimize=level))
     except (OSError, EOFError, ValueError, TypeError, SyntaxError):
         return False
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Record, compare, or look at bytecode."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("what", choices=("record", "compare", "bytecode"))

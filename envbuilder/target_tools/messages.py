@@ -1,6 +1,7 @@
 """Texts in reports: on one line, lists of names, exit codes in words."""
 
 import signal
+from collections.abc import Sequence
 
 # So many names are spelt out; of more, only the first ones and their number.
 SPELT_OUT = 4
@@ -14,14 +15,14 @@ def one_line(text: str, length: int = LINE_LENGTH) -> str:
     return flat if len(flat) <= length else flat[: length - 3] + "..."
 
 
-def listing(names):
+def listing(names: "Sequence[str]") -> str:
     """Return names joined to a phrase: ``rank 0, rank 1 and rank 2``."""
     if len(names) > SPELT_OUT:
         names = [*names[: SPELT_OUT - 1], f"{len(names) - SPELT_OUT + 1} more"]
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def exit_text(code):
+def exit_text(code: "int | None") -> str:
     """Return an exit code in words; a shell reports a signal as 128 and its number."""
     if code is None:
         return "no exit code"
@@ -31,14 +32,14 @@ def exit_text(code):
     return f"exit code {code}{killed}"
 
 
-def signal_text(number):
+def signal_text(number: int) -> str:
     """Return ``signal 9 (SIGKILL)``."""
     name = signal_name(number)
     return f"signal {number} ({name})" if name else f"signal {number}"
 
 
-def signal_name(number):
-    """Return the name of a signal; None if there is none of that number."""
+def signal_name(number: int) -> "str | None":
+    """Return the name of a signal; None for an unknown number."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -7,6 +7,10 @@ from collections import Counter
 
 from .quoting import QUOTED
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 NUMBER = "@NUMBER@"
 PROVED = "@PROVED@"
 SUMMARY = "@SUMMARY@"
@@ -27,14 +31,14 @@ set ModulesVersion {number}
 def default_text(name: str, number: int, dialect: str) -> str:
     """Return the text of the file that makes ``<name>/<number>`` the default."""
     quote = QUOTED[dialect]
-    full_name, number = quote(f"{name}/{number}"), quote(str(number))
-    return DEFAULT[dialect].format(name=name, full_name=full_name, number=number)
+    full_name = quote(f"{name}/{number}")
+    return DEFAULT[dialect].format(name=name, full_name=full_name, number=quote(str(number)))
 
 
-def filled(text: str, number: int, evidence: "dict | None", dialect: str) -> str:
-    """Return a modulefile with its number and what was proved in place of the marks.
+def filled(text: str, number: int, evidence: "dict[str, Any] | None", dialect: str) -> str:
+    """Return a modulefile with its marks replaced by the number and the evidence.
 
-    *evidence*: an Evidence as JSON; without it the help says that nothing was proved.
+    *evidence*: an Evidence as JSON; None if nothing was proved.
     """
     quote = QUOTED[dialect]
     lines = []
@@ -48,8 +52,8 @@ def filled(text: str, number: int, evidence: "dict | None", dialect: str) -> str
     return "\n".join(lines).replace(SUMMARY, quote(summary)[1:-1])
 
 
-def proved_lines(evidence):
-    """Return the lines of the help on what was proved."""
+def proved_lines(evidence: "dict[str, Any] | None") -> "list[str]":
+    """Return the lines of the help about the evidence."""
     if evidence is None:
         return ["Proved: nothing yet (tier rendered)."]
     result = evidence["result"]

@@ -4,6 +4,7 @@ And what of a URL is a secret, as far as its form alone says that.
 """
 
 import re
+from collections.abc import Callable
 from urllib.parse import unquote_plus
 
 # Of a URL, wherever it stands in a text: a password may hold an @ itself.
@@ -30,23 +31,23 @@ def normalize(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def release(version):
-    """Return the numbers that a version begins with, to compare releases: (0, 28, 1)."""
-    return tuple(int(part) for part in re.match(r"[\d.]*\d", version).group().split("."))
+def release(version: str) -> "tuple[int, ...]":
+    """Return the leading numbers of a version, to compare releases: (0, 28, 1); () for none."""
+    return tuple(int(part) for part in re.split(r"[^\d.]", version)[0].split(".") if part)
 
 
-def parameters(query):
+def parameters(query: str) -> "list[tuple[str, str]]":
     """Return names and values of a query's parameters, decoded."""
     pairs = (each.partition("=") for each in re.split("[&;?]", query))
     return [(unquote_plus(name), unquote_plus(value)) for name, _, value in pairs]
 
 
 def has_secret_name(query: str) -> bool:
-    """Return whether the name of a parameter of a query says that it is a secret."""
+    """Return whether the name of a query parameter marks it as a secret."""
     return any(is_secret_name(name) for name, _ in parameters(query))
 
 
-def is_secret_name(name):
+def is_secret_name(name: str) -> bool:
     """Return whether a parameter of this name holds a secret, or signs the URL."""
     lower = name.lower()
     return (
@@ -57,14 +58,14 @@ def is_secret_name(name):
     )
 
 
-def without_query(url: str, is_secret=has_secret_name) -> str:
+def without_query(url: str, is_secret: "Callable[[str], bool]" = has_secret_name) -> str:
     """Return a URL without its query if that *is_secret*."""
     head, _, tail = url.partition("?")
     query, mark, fragment = tail.partition("#")
     return head + mark + fragment if "#" not in head and is_secret(query) else url
 
 
-def without_queries(text: str, is_secret=has_secret_name) -> str:
+def without_queries(text: str, is_secret: "Callable[[str], bool]" = has_secret_name) -> str:
     """Return a text in which no URL has a query that *is_secret*."""
     return WITH_QUERY.sub(lambda found: without_query(found.group(), is_secret), text)
 
@@ -72,7 +73,7 @@ def without_queries(text: str, is_secret=has_secret_name) -> str:
 def without_credentials(url: str) -> str:
     """Return a URL without user, password, secret query and anaconda.org's token; a name as it is.
 
-    A folder may be named t, and what lies in it is no token.
+    A folder of a file: URL may be named t; the next part of its path is not a token.
     """
     if "://" not in url:
         return url

@@ -2,15 +2,16 @@
 
 import ast
 import re
+from collections.abc import Iterable
 
 
-def read_settings(lines, command):
+def read_settings(lines: "Iterable[str]", command: str) -> "dict[str, str]":
     """Return the settings that count for a command of pip: name -> value, as text.
 
     Later sections win: https://pip.pypa.io/en/stable/topics/configuration/#precedence-override-order
     """
     sections = ("global", command, ":env:")
-    found = {section: {} for section in sections}
+    found: "dict[str, dict[str, str]]" = {section: {} for section in sections}
     for line in lines:
         match = re.match(r"([a-z:]+)\.([a-z-]+)=(.*)$", line.strip())
         if match and match.group(1) in found:

@@ -10,7 +10,7 @@ PF_EXITING = 0x4
 
 
 def read(path: "str | Path") -> str:
-    """Return the text of a file, empty where it cannot be read: gone, or of somebody else."""
+    """Return the text of a file; "" if it is gone or belongs to another user."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -18,7 +18,7 @@ def read(path: "str | Path") -> str:
 
 
 def read_words(pid: "int | str", name: str) -> "list[bytes]":
-    """Return the arguments (cmdline) or the variables (environ) of a process; a zombie has none."""
+    """Return the arguments (cmdline) or variables (environ) of a process; [] for a zombie."""
     try:
         return Path(f"/proc/{pid}/{name}").read_bytes().split(b"\0")
     except OSError:
@@ -31,7 +31,7 @@ def pids() -> "list[int]":
 
 
 def status_fields(pid: "int | str" = "self") -> "list[str]":
-    """Return the fields of /proc/PID/stat from the state on; none if the process is gone.
+    """Return the fields of /proc/PID/stat from the state on; [] if the process is gone.
 
     The field before, the program's name in brackets, may itself hold blanks and brackets.
     """
@@ -52,7 +52,7 @@ def start_time(fields: "list[str] | None" = None) -> int:
 def birth(pid: int) -> "int | None":
     """Return when a process of this host began, in clock ticks since boot; None: it is gone.
 
-    With the process id this tells a process from a later one of the same id. A zombie is gone.
+    Together with the process id it identifies a process. A zombie counts as gone.
     """
     fields = status_fields(pid)
     return None if is_gone(fields) else start_time(fields)
@@ -68,7 +68,7 @@ def is_exiting(pid: int) -> bool:
 
 
 def execution() -> str:
-    """Return ``emulated`` where a program for another machine runs this one, else ``native``.
+    """Return ``emulated`` if an emulator for another machine runs this process, else ``native``.
 
     qemu shows its program as /proc/self/exe, but itself as that of the thread.
     """
@@ -76,7 +76,7 @@ def execution() -> str:
     return "emulated" if len(machines - {None}) > 1 else "native"
 
 
-def machine_of(path):
+def machine_of(path: "str | Path") -> "bytes | None":
     """Return the class, byte order and machine of an ELF file's header; None if unreadable."""
     try:
         with Path(path).open("rb") as stream:
@@ -87,7 +87,7 @@ def machine_of(path):
 
 
 def boot_id() -> str:
-    """Return what names this start of this machine; empty if the kernel hides it."""
+    """Return the boot id of this machine; "" if the kernel hides it."""
     return read("/proc/sys/kernel/random/boot_id").strip()
 
 
@@ -98,7 +98,7 @@ def boot_time() -> float:
 
 
 def pid_namespace() -> str:
-    """Return what names the namespace that process ids count in; empty if the kernel hides it."""
+    """Return the name of the PID namespace; "" if the kernel hides it."""
     try:
         return os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - a name, not a path
     except OSError:

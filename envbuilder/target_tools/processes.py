@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from . import proc
@@ -22,8 +23,12 @@ LOOKS = 3
 ASKING_FOR_THE_END = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 
 
-def ask(words, environ=None, timeout=SECONDS):
-    """Run a program to its end and keep what it prints. Raises OSError, TimeoutExpired."""
+def ask(
+    words: "Sequence[str]",
+    environ: "Mapping[str, str] | None" = None,
+    timeout: "float | None" = SECONDS,
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run a program to its end and capture its output. Raises OSError, TimeoutExpired."""
     return subprocess.run(
         words,
         stdin=subprocess.DEVNULL,
@@ -35,8 +40,8 @@ def ask(words, environ=None, timeout=SECONDS):
     )
 
 
-def output_of(words):
-    """Return what a program prints on stdout, stripped; None if it cannot be asked."""
+def output_of(words: "Sequence[str]") -> "str | None":
+    """Return the stripped output of a program on stdout; None if it fails."""
     try:
         done = ask(words)
     except (OSError, subprocess.TimeoutExpired):
@@ -44,24 +49,28 @@ def output_of(words):
     return done.stdout.decode("utf-8", "replace").strip() if done.returncode == 0 else None
 
 
-def run_tool(words, environ=None, timeout=None):
-    """Run one of these tools by this Python: (what it prints, None), or (None, lines that say why).
+def run_tool(
+    words: "Iterable[str]",
+    environ: "Mapping[str, str] | None" = None,
+    timeout: "float | None" = None,
+) -> "tuple[str, None] | tuple[None, list[str]]":
+    """Run one of these tools with this Python: return (output, None) or (None, error lines).
 
-    In a process of its own, as what it imports or loads may crash or never end.
+    It is a separate process, because modules or libraries may crash or hang when loaded.
     """
     try:
         child = ask([sys.executable, str(Path(__file__).parent), *words], environ, timeout)
     except subprocess.TimeoutExpired:
-        return None, [f"it did not end within {timeout} s"]
+        return None, [f"the process did not end within {timeout} s"]
     if child.returncode == 0:
         return child.stdout.decode("utf-8"), None
     lines = child.stderr.decode("utf-8", "replace").strip().splitlines()[-SHOWN_LINES:]
     if child.returncode < 0:
-        lines.append(f"its process was ended by signal {-child.returncode}")
+        lines.append(f"the process was ended by signal {-child.returncode}")
     return None, lines
 
 
-def processors():
+def processors() -> int:
     """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0))
 
@@ -69,7 +78,7 @@ def processors():
 class Running:
     """A process group that was started and is waited for or ended."""
 
-    def __init__(self, popen: subprocess.Popen) -> None:
+    def __init__(self, popen: "subprocess.Popen[bytes]") -> None:
         self._popen = popen
         self.pid = popen.pid
 
@@ -107,7 +116,14 @@ class Running:
         return any(fields[2] == str(self.pid) for fields in processes if not proc.is_gone(fields))
 
 
-def popen(command, env, cwd, stdout, stderr, stdin=subprocess.DEVNULL):
+def popen(
+    command: "Iterable[str]",
+    env: "Mapping[str, str]",
+    cwd: "Path | str | None",
+    stdout: "int | None",
+    stderr: "int | None",
+    stdin: int = subprocess.DEVNULL,
+) -> "subprocess.Popen[bytes]":
     """Start a program with just this environment, a session of its own and no standard input.
 
     But where *stdin* is given.
@@ -124,7 +140,13 @@ def popen(command, env, cwd, stdout, stderr, stdin=subprocess.DEVNULL):
 
 
 @contextlib.contextmanager
-def start(command, env, log, cwd=None, popen=popen):
+def start(
+    command: "Iterable[str]",
+    env: "Mapping[str, str]",
+    log: Path,
+    cwd: "Path | str | None" = None,
+    popen: "Callable[..., subprocess.Popen[bytes]]" = popen,
+) -> "Iterator[Running]":
     """Start *command*, its output appended to *log*: a Running, ended on leaving the block.
 
     *popen* starts it. Raises OSError where it cannot.
@@ -142,15 +164,15 @@ def start(command, env, log, cwd=None, popen=popen):
 
 
 @contextlib.contextmanager
-def signals_held_back():
-    """Let no signal's exception part a process that was just started from who is to end it.
+def signals_held_back() -> "Iterator[None]":
+    """Delay signals while a process is started, so that its starter can always end it.
 
-    Signals that a handler turns into an exception are delivered on leaving.
+    Signals whose handler raises an exception are delivered on leaving.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came = []
+    came: "list[int]" = []
     handlers = {number: signal.getsignal(number) for number in ASKING_FOR_THE_END}
     handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
     for number in handlers:
@@ -167,11 +189,12 @@ def signals_held_back():
 def end_marked(mark: str) -> int:
     """End every process here that was started with the variable *mark*, NAME=VALUE.
 
-    What they started themselves inherited it. Returns how many there were; others' processes
-    cannot be looked into.
+    Their children inherited the variable. Returns the number of processes; processes of other
+    users cannot be inspected.
     """
     began = now()
-    seen, unseen = set(), 0
+    seen: "set[int]" = set()
+    unseen = 0
     # A process shows no variables for a moment when it becomes another program: look again.
     while unseen < LOOKS and now() < began + 2 * GRACE:
         others = set(proc.pids()) - {os.getpid()}

@@ -18,18 +18,24 @@ from .proving.evidence import refuted, write_run
 from .proving.runner import SmokeRequest, run_smoke
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Prove; return the exit code."""
-    parser = argparse.ArgumentParser(description="Prove what a script of a build starts.")
-    parser.add_argument("--smoke-script", default="smoke.sh", help="its file in the build folder")
+    parser = argparse.ArgumentParser(description="Run the smoke test of a build folder.")
+    parser.add_argument("--smoke-script", default="smoke.sh", help="script in the build folder")
     parser.add_argument("--prefix", type=Path, required=True)
     parser.add_argument("--ranks", type=int, required=True)
-    parser.add_argument("--api", required=True, help="what it lets the ranks talk through")
-    parser.add_argument("--transport", help="what must carry the data; else anything")
-    parser.add_argument("--mpi-from", choices=("prefix", "wrapper"), help="where the MPI lies")
-    parser.add_argument("--max-bytes", type=int, default=64 * 2**20, help="largest message")
-    parser.add_argument("--timeout", type=float, default=300, help="seconds until it is a hang")
-    parser.add_argument("--candidate", action="store_true", help="imported will do without a GPU")
+    parser.add_argument("--api", required=True, help="API that the ranks use")
+    parser.add_argument("--transport", help="required transport (default: any)")
+    parser.add_argument("--mpi-from", choices=("prefix", "wrapper"), help="prefix of the MPI")
+    parser.add_argument(
+        "--max-bytes", type=int, default=64 * 2**20, help="largest message in bytes"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=300, help="seconds until the run counts as hung"
+    )
+    parser.add_argument(
+        "--candidate", action="store_true", help="accept the tier imported if there is no GPU"
+    )
     parser.add_argument("build", type=Path)
     parser.add_argument("records", type=Path)
     options = vars(parser.parse_args(arguments))
@@ -51,5 +57,5 @@ def main(arguments):
     if refuted(result, candidate):
         return int(ExitCode.SMOKE)
     if result["verdict"] != "passed":
-        sys.stdout.write("a candidate: not proved, here is no GPU\n")
+        sys.stdout.write("a candidate without proof: there is no GPU here\n")
     return int(ExitCode.OK)

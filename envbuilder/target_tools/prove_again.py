@@ -8,6 +8,7 @@ that it failed; 8: the files are not those that were published, and nothing of t
 """
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 from . import in_root
@@ -17,7 +18,7 @@ from .root import manifests, publish
 from .root.layout import Home
 
 
-def prove_again(given, home, number, environ):
+def prove_again(given: Path, home: Home, number: int, environ: "Mapping[str, str]") -> None:
     """Compare the files, run the smoke tests, hand out their records. Raises DriftError."""
     version = publish.find_version(home, number)
     manifests.check_unchanged(home, version)
@@ -25,9 +26,11 @@ def prove_again(given, home, number, environ):
     write_atomically(given / "proved.json", canonical_json(proved))
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Prove; return the exit code."""
-    parser = argparse.ArgumentParser(description="Prove a published environment again.")
+    parser = argparse.ArgumentParser(
+        description="Run the smoke test of a published environment again."
+    )
     parser.add_argument("given", type=Path)
     parser.add_argument("root", type=Path)
     parser.add_argument("name")
@@ -35,7 +38,7 @@ def main(arguments):
     options = parser.parse_args(arguments)
     home = Home(options.root, options.name)
 
-    def work(environ):
+    def work(environ: "Mapping[str, str]") -> None:
         prove_again(options.given, home, options.number, environ)
 
     return in_root.run(work, "nothing was proved")

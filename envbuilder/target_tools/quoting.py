@@ -21,9 +21,9 @@ def tcl(text: str) -> str:
 
 
 def without_nul(text: str) -> str:
-    """Return *text*; raise ValueError where it holds what no environment can."""
+    """Return *text*. Raises ValueError for a NUL character, which no variable can hold."""
     if "\0" in text:
-        raise ValueError(f"no environment can hold a NUL character: {text!r}")
+        raise ValueError(f"an environment variable cannot contain a NUL character: {text!r}")
     return text
 
 

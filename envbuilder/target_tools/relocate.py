@@ -34,6 +34,10 @@ from pathlib import Path
 from .conda_packages import ENTRY_POINT, META, is_outside, originals, placed, records_of, scripts
 from .files import canonical_json, read_json, remove_tree, sha256_of, write_atomically
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator
+
 # What a prefix is called that is linked to be packed.
 PLACEHOLDER = "/envbuild-conda-prefix"
 # Linux reads so many bytes of a script's first line, before 5.1: conda/core/portability.py.
@@ -43,19 +47,19 @@ PYTHON = re.compile(rb"python(\d+(\.\d+)?)?")
 
 
 class CannotError(Exception):
-    """Why a prefix cannot be packed, or not be made where it is to be."""
+    """A prefix cannot be packed or unpacked."""
 
 
 # ---------------------------------------------------------------- packing
 
 
-def pack(prefix, cache, archive, table):
-    """Write a linked prefix as an archive and the table of what is to be filled in."""
+def pack(prefix: Path, cache: Path, archive: Path, table: Path) -> None:
+    """Write a linked prefix as an archive, and the table of its placeholders."""
     records = records_of(prefix)
     found = [*scripts(records.values())]
     if found:
         raise CannotError("; ".join(found))
-    filled = {}
+    filled: "dict[str, dict[str, str]]" = {}
     for path, record in records.items():
         unpacked = Path(cache, package_folder(record))
         for each in record["paths_data"]["paths"]:
@@ -74,21 +78,21 @@ def pack(prefix, cache, archive, table):
     write_archive(prefix, archive)
 
 
-def package_folder(record):
+def package_folder(record: "dict[str, Any]") -> str:
     """Return the name of the folder that a package is unpacked in."""
-    name = record["fn"]
+    name: str = record["fn"]
     ending = next(each for each in (".conda", ".tar.bz2") if name.endswith(each))
     return name[: -len(ending)]
 
 
-def original_of(unpacked, entry):
+def original_of(unpacked: Path, entry: "dict[str, Any]") -> "Path | None":
     """Return the file of an unpacked package that an entry of its record is about, or None."""
     paths = (unpacked / name for name in originals(entry["_path"]))
     return next((p for p in paths if p.is_file() and sha256_of(p) == entry["sha256"]), None)
 
 
-def put_original(prefix, unpacked, entry):
-    """Put a file as its package has it in the place of the one that was filled in."""
+def put_original(prefix: Path, unpacked: Path, entry: "dict[str, Any]") -> None:
+    """Replace a file whose placeholder was filled in by the original one of its package."""
     target = prefix / entry["_path"]
     source = original_of(unpacked, entry)
     if source is None:
@@ -98,10 +102,10 @@ def put_original(prefix, unpacked, entry):
     shutil.copy2(str(source), str(target))
 
 
-def write_archive(prefix, archive):
-    """Write a folder as an archive in which nothing depends on when and by whom."""
+def write_archive(prefix: Path, archive: Path) -> None:
+    """Write a folder as an archive that does not depend on time or user."""
 
-    def plain(info):
+    def plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
         info.uid = info.gid = 0
         info.uname = info.gname = ""
         info.mtime = 0
@@ -120,10 +124,10 @@ def write_archive(prefix, archive):
 # ---------------------------------------------------------------- unpacking
 
 
-def unpack(archive, table, prefix):
+def unpack(archive: Path, table: Path, prefix: Path) -> int:
     """Make a prefix. Raises CannotError; then nothing is left of it."""
     if prefix.exists() or prefix.is_symlink():
-        raise CannotError("{} is there already".format(prefix))
+        raise CannotError("{} already exists".format(prefix))
     filled = read_json(table)["files"]
     try:
         extract(archive, prefix)
@@ -139,7 +143,7 @@ def unpack(archive, table, prefix):
     return len(filled)
 
 
-def extract(archive, prefix):
+def extract(archive: Path, prefix: Path) -> None:
     """Unpack an archive of files, folders and links.
 
     A link leads where its package has it lead, as to /usr/share/terminfo; nothing is written
@@ -150,7 +154,9 @@ def extract(archive, prefix):
         for each in members:
             kind = each.isfile() or each.isdir() or each.issym()
             if not kind or is_outside(each.name):
-                raise CannotError("the archive holds what is no file of a prefix: " + each.name)
+                raise CannotError(
+                    "the archive contains an entry that is not a file of a prefix: " + each.name
+                )
             target = prefix / each.name
             if any(above.is_symlink() for above in between(prefix, target)):
                 raise CannotError("the archive writes through a link: " + each.name)
@@ -159,7 +165,7 @@ def extract(archive, prefix):
         raise CannotError("{} is a link in the archive".format(META))
 
 
-def between(prefix, target):
+def between(prefix: Path, target: Path) -> "Iterator[Path]":
     """Yield the folders between a prefix and a file in it."""
     for above in target.parents:
         if above == prefix:
@@ -167,7 +173,7 @@ def between(prefix, target):
         yield above
 
 
-def put(members, member, target):
+def put(members: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
     """Write one member of an archive."""
     if member.isdir():
         target.mkdir(parents=True, exist_ok=True)
@@ -176,21 +182,24 @@ def put(members, member, target):
     if member.issym():
         target.symlink_to(member.linkname)
         return
-    with members.extractfile(member) as source, target.open("xb") as stream:
-        shutil.copyfileobj(source, stream)
+    content = members.extractfile(member)
+    if content is None:
+        raise CannotError("the archive has no content for " + member.name)
+    with content, target.open("xb") as stream:
+        shutil.copyfileobj(content, stream)
     target.chmod(0o755 if member.mode & stat.S_IXUSR else 0o644)
 
 
-def fill_in(prefix, name, entry):
+def fill_in(prefix: Path, name: str, entry: "dict[str, Any]") -> str:
     """Write the prefix into one file, which is compared before; return its new sha256."""
     path = prefix / name
     through = any(each.is_symlink() for each in [path, *between(prefix, path)])
     if is_outside(name) or through or not path.is_file():
-        raise CannotError("{} is no file of the archive".format(name))
+        raise CannotError("{} is missing in the archive".format(name))
     data = path.read_bytes()
     found = sha256(data).hexdigest()
     if found != entry["sha256"]:
-        text = "{}: its sha256 is {}, and {} was packed"
+        text = "{}: its sha256 is {}, but {} was packed"
         raise CannotError(text.format(name, found, entry["sha256"]))
     old, new = entry["placeholder"].encode(), os.fsencode(str(prefix))
     binary = entry["mode"] == "binary"
@@ -199,23 +208,23 @@ def fill_in(prefix, name, entry):
     return sha256(data).hexdigest()
 
 
-def in_binary(data, old, new, name):
+def in_binary(data: bytes, old: bytes, new: bytes, name: str) -> bytes:
     """Replace a placeholder in the strings of a binary, each of which keeps its length."""
     if len(new) > len(old):
         raise CannotError(
-            "the path of the prefix has {} bytes, and {} has room for {}".format(
+            "the path of the prefix has {} bytes, but {} has room for {}".format(
                 len(new), name, len(old)
             )
         )
 
-    def replaced(match):
+    def replaced(match: "re.Match[bytes]") -> bytes:
         whole = match.group()
         return whole.replace(old, new) + b"\0" * ((len(old) - len(new)) * whole.count(old))
 
     return re.sub(re.escape(old) + rb"[^\0]*\0", replaced, data)
 
 
-def in_text(data, old, new):
+def in_text(data: bytes, old: bytes, new: bytes) -> bytes:
     """Replace a placeholder in a text; Linux must be able to read its first line whole."""
     first = SHEBANG.match(data)
     if first is None or old not in first.group():
@@ -237,7 +246,7 @@ def in_text(data, old, new):
 ENV = b"#!/usr/bin/env "
 
 
-def respell(prefix, cache):
+def respell(prefix: Path, cache: Path) -> int:
     """Let scripts start their own Python where conda has them look for one; return their number.
 
     It does so where Linux could not read the first line whole, or the path has a space.
@@ -260,7 +269,7 @@ def respell(prefix, cache):
     return number
 
 
-def is_script(path):
+def is_script(path: Path) -> bool:
     """Return whether a file is a script that looks for its program."""
     if path.is_symlink() or not path.is_file():
         return False
@@ -268,7 +277,7 @@ def is_script(path):
         return stream.read(len(ENV)) == ENV
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Pack, unpack or respell; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     what = parser.add_subparsers(dest="what")
@@ -289,9 +298,9 @@ def main(arguments):
             pack(options.prefix, options.cache, options.archive, options.table)
         elif options.what == "unpack":
             number = unpack(options.archive, options.table, options.prefix)
-            sys.stdout.write("{} files name the prefix now\n".format(number))
+            sys.stdout.write("{} files contain the new prefix\n".format(number))
         else:
-            parser.error("say what to do")
+            parser.error("name an action")
     except CannotError as error:
         sys.stderr.write("error: {}\n".format(error))
         return 1

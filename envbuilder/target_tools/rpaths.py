@@ -2,6 +2,7 @@
 
 import os
 import posixpath
+from collections.abc import Collection, Iterable, Iterator
 from io import BytesIO
 from pathlib import Path
 
@@ -15,7 +16,9 @@ class RpathError(Exception):
     """A library cannot be made to look relative to where it lies."""
 
 
-def moved(entries, origin, prefixes, builds):
+def moved(
+    entries: "Iterable[str]", origin: str, prefixes: "Collection[str]", builds: "Collection[str]"
+) -> "list[str]":
     """Return rpath entries with those in the prefix relative to *origin*, the library's folder.
 
     Left out are entries of folders that are gone or below *builds*, the build folder, which may
@@ -34,12 +37,14 @@ def moved(entries, origin, prefixes, builds):
     return list(dict.fromkeys(found))
 
 
-def lasting(folder, builds):
+def lasting(folder: str, builds: "Iterable[str]") -> bool:
     """Return whether a folder is there, and will be."""
     return Path(folder).is_dir() and not any(is_below(folder, each) for each in builds)
 
 
-def relocate(data, origin, prefixes, builds):
+def relocate(
+    data: bytes, origin: str, prefixes: "Collection[str]", builds: "Collection[str]"
+) -> bytes:
     """Return the bytes of a library with its rpaths relative to where it lies in the prefix.
 
     *origin* is the library's folder in the prefix, *builds* the build folder. The text is replaced
@@ -50,7 +55,7 @@ def relocate(data, origin, prefixes, builds):
     dynamic = elf.get_section_by_name(".dynamic")
     for tag in dynamic.iter_tags() if dynamic else ():
         if tag.entry.d_tag == "DT_NEEDED" and any(is_below(tag.needed, p) for p in prefixes):
-            raise RpathError(f"it needs {tag.needed} by its path")
+            raise RpathError(f"it needs {tag.needed} by an absolute path")
         if tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH"):
             old = getattr(tag, tag.entry.d_tag[3:].lower())
             new = ":".join(moved(split_path([old]), origin, prefixes, builds))
@@ -59,22 +64,22 @@ def relocate(data, origin, prefixes, builds):
     return data
 
 
-def with_text(data, elf, offset, old, new):
+def with_text(data: bytes, elf: ELFFile, offset: int, old: str, new: str) -> bytes:
     """Return the bytes with one text of the dynamic string table replaced."""
-    old, new = os.fsencode(old), os.fsencode(new)
-    if len(new) > len(old):
-        raise RpathError(f"the new rpath is longer: {os.fsdecode(new)}")
+    before, after = os.fsencode(old), os.fsencode(new)
+    if len(after) > len(before):
+        raise RpathError(f"the new rpath is too long: {new}")
     # Linkers let a text begin inside another one that ends the same.
-    if any(offset <= other <= offset + len(old) for other in other_offsets(elf)):
+    if any(offset <= other <= offset + len(before) for other in other_offsets(elf)):
         raise RpathError("its rpath is part of another name")
     table = elf.get_section(elf.get_section_by_name(".dynamic")["sh_link"])
     start = table["sh_offset"] + offset
-    if data[start : start + len(old) + 1] != old + b"\0":
-        raise RpathError("its string table is not where its header says")
-    return data[:start] + new.ljust(len(old), b"\0") + data[start + len(old) :]
+    if data[start : start + len(before) + 1] != before + b"\0":
+        raise RpathError("the string table is not where the header states")
+    return data[:start] + after.ljust(len(before), b"\0") + data[start + len(before) :]
 
 
-def other_offsets(elf):
+def other_offsets(elf: ELFFile) -> "Iterator[int]":
     """Yield where, in the dynamic string table, the names other than rpaths begin."""
     for tag in elf.get_section_by_name(".dynamic").iter_tags():
         if tag.entry.d_tag in ("DT_NEEDED", "DT_SONAME", "DT_AUXILIARY", "DT_FILTER"):

@@ -12,10 +12,13 @@ import os
 import pwd
 import stat
 from pathlib import Path
-from typing import Iterator
 
 from . import files
 from .errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator
 
 STAMP = ".envbuild.json"
 FOLDER_MODE = 0o2775
@@ -27,8 +30,9 @@ def group_number(name: str) -> int:
         return int(name) if name.isdecimal() else grp.getgrnam(name).gr_gid
     except KeyError as error:
         raise UsageError(
+            "root.unknown-group",
             f"there is no group {name!r} on this machine",
-            "getent group shows a group, and groups those that you are in",
+            "getent group lists the groups, groups lists yours",
         ) from error
 
 
@@ -38,7 +42,7 @@ def acts_in(group: int) -> bool:
 
 
 def may_write(group: int) -> bool:
-    """Whether this process may write what a group shares."""
+    """Return whether this process may write files that a group shares."""
     return os.geteuid() == 0 or acts_in(group)
 
 
@@ -53,7 +57,7 @@ def has_member(group: int, user: int) -> bool:
 
 
 def user_name(number: int) -> str:
-    """Return what a user is called; one without an account here by the number."""
+    """Return the name of a user; the number if there is no account on this machine."""
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:
@@ -61,12 +65,12 @@ def user_name(number: int) -> str:
 
 
 def owner_of(path: Path) -> str:
-    """Return what the user is called that a file or folder belongs to."""
+    """Return the name of the owner of a file or folder."""
     return user_name(path.lstat().st_uid)
 
 
 def declared_group(root: "Path | str") -> "int | None":
-    """Return the group that shares a root, as its own stamp declares; None: there is none.
+    """Return the group that shares a root, from its own stamp; None if it is not shared.
 
     Stamps in the folders above are not read: others may write there.
     """
@@ -77,7 +81,7 @@ def declared_group(root: "Path | str") -> "int | None":
     return stated_group(stamp) if stranger is None else None
 
 
-def read_stamp(root: Path) -> "tuple[object, str | None]":
+def read_stamp(root: Path) -> "tuple[Any, str | None]":
     """Return the content of a root's stamp, and its writer if that user may not declare a group.
 
     Raises OSError, ValueError.
@@ -90,7 +94,7 @@ def read_stamp(root: Path) -> "tuple[object, str | None]":
 
 
 def may_share(folder: Path, user: int, group: "int | None") -> bool:
-    """Whether a user may declare that a group shares a folder: its owner, and root.
+    """Return whether a user may declare a folder as shared: its owner and root may.
 
     In a folder of root, members of the group may, if nobody else can write there and each of them
     can replace the files of the others anyway: in a sticky folder, such as /tmp, they cannot.
@@ -105,7 +109,7 @@ def may_share(folder: Path, user: int, group: "int | None") -> bool:
 
 
 def stated_group(stamp: object) -> "int | None":
-    """Return the number of the group that a stamp names; None: none, or none of this machine."""
+    """Return the number of a stamp's group; None without one, or if this machine lacks it."""
     name = stamp.get("group") if isinstance(stamp, dict) else None
     with contextlib.suppress(UsageError):
         return group_number(name) if isinstance(name, str) else None
@@ -113,10 +117,10 @@ def stated_group(stamp: object) -> "int | None":
 
 
 def misfit(folder: Path, group: int) -> "str | None":
-    """Return why a folder's group or mode is not that of a shared one; None: they are."""
+    """Return how a folder's group or mode differs from that of a shared folder, or None."""
     status = folder.stat()
     if status.st_gid != group:
-        return f"{folder} is of group {status.st_gid}, not {group}"
+        return f"{folder} has group {status.st_gid}, not {group}"
     mode = stat.S_IMODE(status.st_mode)
     if mode & FOLDER_MODE != FOLDER_MODE or mode & stat.S_IWOTH:
         return f"{folder} has mode {mode:o}, not {FOLDER_MODE:o}"
@@ -124,14 +128,14 @@ def misfit(folder: Path, group: int) -> "str | None":
 
 
 def make_folder(folder: Path, group: "int | None") -> None:
-    """Make a folder in a root, and those above it there; *group* shares them, None: nobody."""
+    """Make a folder in a root and its parents there. *group*: shares them; None: not shared."""
     for path in files.make_folder(folder):
         if group is not None:
             share_folder(path, group)
 
 
 def share_folder(folder: Path, group: int) -> None:
-    """Let a group write a folder, and what is made in it be the group's; others may look."""
+    """Make a folder setgid and writable by a group; others may read it."""
     if misfit(folder, group):
         os.chown(str(folder), -1, group)
         # After chown, which may take the setgid bit away.
@@ -139,18 +143,20 @@ def share_folder(folder: Path, group: int) -> None:
 
 
 def share_trees(group: "int | None", *folders: Path) -> None:
-    """Share all that is this user's in folders; nothing without a group. Links stay as they are.
+    """Share this user's files in folders; do nothing without a group. Links are not changed.
 
-    All may read it, and run what their owner may, whatever the umask was.
+    All users may read the files, and run those that their owner may run, whatever the umask was.
     """
-    for top in folders if group is not None else ():
+    if group is None:
+        return
+    for top in folders:
         for here, _, names in os.walk(str(top)):
             for path in (Path(here), *(Path(here, name) for name in names)):
                 share_one(path, group)
 
 
-def share_one(path, group):
-    """Share one file or folder, if it is this user's own and there."""
+def share_one(path: Path, group: int) -> None:
+    """Share one file or folder, if it exists and belongs to this user."""
     with contextlib.suppress(FileNotFoundError):
         status = path.lstat()
         if status.st_uid != os.geteuid() or stat.S_ISLNK(status.st_mode):
@@ -167,10 +173,10 @@ def share_one(path, group):
 
 
 @contextlib.contextmanager
-def readable(group: "int | None") -> Iterator[None]:
-    """Let all read the files that are made meanwhile, whatever the umask; nothing without a group.
+def readable(group: "int | None") -> "Iterator[None]":
+    """Make new files readable by all within the block, whatever the umask; nothing without a group.
 
-    What must be writable by the group, too, is made so: caches and the like of the user must not.
+    Files that the group must write are changed separately; caches of the user must stay private.
     """
     if group is None:
         yield

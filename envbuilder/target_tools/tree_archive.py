@@ -15,6 +15,10 @@ headers otherwise from one Python to the next. So the sha256 of a tree is that o
 
 import hashlib
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO, Iterable
+
 BLOCK = 512
 FIELD = 100
 # The most that eleven octal digits say.
@@ -22,7 +26,7 @@ LARGEST = 8**11 - 1
 FILE, LINK, PAX = b"0", b"2", b"x"
 
 
-def header(kind, path, mode, size, time, target=b""):
+def header(kind: bytes, path: bytes, mode: int, size: int, time: int, target: bytes = b"") -> bytes:
     """Return the block before a member's content."""
     fields = [
         path[:FIELD].ljust(FIELD, b"\0"),
@@ -40,7 +44,7 @@ def header(kind, path, mode, size, time, target=b""):
     return block[:148] + b"%06o\0 " % sum(block) + block[156:]
 
 
-def record(name, value):
+def record(name: bytes, value: bytes) -> bytes:
     """Return a line of a pax header, which begins with its own length."""
     rest = b" " + name + b"=" + value + b"\n"
     length = len(rest)
@@ -49,52 +53,52 @@ def record(name, value):
     return str(length).encode("ascii") + rest
 
 
-def padding(size):
-    """Return what fills the last block of so many bytes."""
+def padding(size: int) -> bytes:
+    """Return the padding after so many bytes."""
     return b"\0" * (-size % BLOCK)
 
 
-def fits(value):
-    """Return whether a header's own field says a path wholly, to every reader of tars."""
+def fits(value: bytes) -> bool:
+    """Return whether a path fits the field of a header, for every reader of tars."""
     return len(value) <= FIELD and all(byte < 128 for byte in value)
 
 
 class TreeArchive:
-    """An archive that is being written to *stream*; members are added in their order.
+    """Writes an archive to *stream*; members must be added in their order.
 
-    *top*: the folder of all members. *time*: that of the commit, in seconds since 1970.
+    *top*: the folder of all members. *time*: of the commit, in seconds since 1970.
     """
 
-    def __init__(self, stream, top, time):
-        """Begin it."""
+    def __init__(self, stream: "BinaryIO", top: str, time: int) -> None:
+        """Start an empty archive."""
         self._stream = stream
         self._top = top.encode("utf-8") + b"/"
         self._time = min(max(time, 0), LARGEST)
         self._hash = hashlib.sha256()
         self._size = 0
 
-    def add_file(self, path, executable, size, chunks):
+    def add_file(self, path: bytes, executable: bool, size: int, chunks: "Iterable[bytes]") -> None:
         """Add a file of *size* bytes. Raises ValueError where *chunks* are not as many."""
         if size > LARGEST:
-            raise ValueError("it has more than 8 GiB")
+            raise ValueError("more than 8 GiB")
         self._begin(FILE, path, 0o755 if executable else 0o644, size)
         before = self._size
         for chunk in chunks:
             self._write(chunk)
         if self._size - before != size:
-            raise ValueError(f"it has {self._size - before} bytes, and not {size}")
+            raise ValueError(f"{self._size - before} bytes instead of {size}")
         self._write(padding(size))
 
-    def add_link(self, path, target):
+    def add_link(self, path: bytes, target: bytes) -> None:
         """Add a symbolic link."""
         self._begin(LINK, path, 0o777, 0, target)
 
-    def end(self):
-        """Return sha256 and size of the whole, in bytes."""
+    def end(self) -> "tuple[str, int]":
+        """Write the end; return sha256 and size of the archive in bytes."""
         self._write(b"\0" * BLOCK * 2)
         return self._hash.hexdigest(), self._size
 
-    def _begin(self, kind, path, mode, size, target=b""):
+    def _begin(self, kind: bytes, path: bytes, mode: int, size: int, target: bytes = b"") -> None:
         path = self._top + path
         values = ((b"linkpath", target), (b"path", path))
         more = b"".join(record(name, value) for name, value in values if not fits(value))
@@ -103,7 +107,7 @@ class TreeArchive:
             self._write(more + padding(len(more)))
         self._write(header(kind, path, mode, size, self._time, target))
 
-    def _write(self, data):
+    def _write(self, data: bytes) -> None:
         self._stream.write(data)
         self._hash.update(data)
         self._size += len(data)

@@ -9,15 +9,16 @@ them alone, for the files of that root. Caches are never shared. See ``sharing``
 
 import os
 import stat
+from pathlib import Path
 
 from .sharing import acts_in, has_member
 
 
-def distrust(path, group=None):
-    """Return why a file does not count, None if it does or is not there.
+def distrust(path: "Path | str", group: "int | None" = None) -> "str | None":
+    """Return why a file is not trusted; None if it is trusted or does not exist.
 
-    *group*: the one that shares the root that the file belongs to; None for any other file. Links
-    on the way are looked at as what they are, and then what they lead to.
+    *group*: the group that shares the root of the file; None for other files. Links on the path are
+    checked themselves, and then their targets.
     """
     if group is not None and not acts_in(group):
         group = None
@@ -29,13 +30,13 @@ def distrust(path, group=None):
         except FileNotFoundError:
             return None
         except OSError as error:
-            return f"{each} cannot be looked at: {error.strerror}"
+            return f"cannot check {each}: {error.strerror}"
         if reason:
             return reason
     return None
 
 
-def above(path):
+def above(path: str) -> "list[str]":
     """Return a path and all folders above it, the topmost first."""
     found = [path]
     while found[-1] != os.path.dirname(found[-1]):  # noqa: PTH120
@@ -43,10 +44,10 @@ def above(path):
     return found[::-1]
 
 
-def fault(path, is_above, group):
-    """Return who else may write a file or folder, or what is in it; None: nobody.
+def fault(path: str, is_above: bool, group: "int | None") -> "str | None":
+    """Return who else may write a file or folder, or its contents; None: nobody.
 
-    *group*: its members are not somebody else; None: there is none.
+    *group*: its members are trusted; None: no group is.
     """
     status = os.lstat(path)
     if not stat.S_ISLNK(status.st_mode) and not (is_above and status.st_mode & stat.S_ISVTX):
@@ -54,16 +55,16 @@ def fault(path, is_above, group):
     return owner_fault(status, path, group)
 
 
-def owner_fault(status, path, group=None):
-    """Return to whom else a file belongs; None: to this user, to root or to a member."""
+def owner_fault(status: os.stat_result, path: str, group: "int | None" = None) -> "str | None":
+    """Return which other user owns a file; None if its owner is this user, root or a member."""
     own = status.st_uid in (0, os.geteuid())
     if not own and (group is None or not has_member(group, status.st_uid)):
         return f"{path} belongs to user {status.st_uid}"
     return None
 
 
-def status_fault(status, path, group=None):
-    """Return who else may write what has a status, whatever its name leads to by now; or None."""
+def status_fault(status: os.stat_result, path: str, group: "int | None" = None) -> "str | None":
+    """Return who else may write the file with this status, or None."""
     reason = owner_fault(status, path, group)
     if reason:
         return reason

@@ -14,7 +14,7 @@ from .root import manifests, publish
 from .root.layout import Home
 
 
-def check(prefix):
+def check(prefix: Path) -> None:
     """Raise DriftError for a published prefix that is not as it was recorded."""
     home = Home(prefix.parent.parent, prefix.parent.name)
     version = publish.find_reserved(home, prefix.name)
@@ -22,7 +22,7 @@ def check(prefix):
         manifests.check_unchanged(home, version)
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Compare; return the exit code."""
     parser = argparse.ArgumentParser(description="Compare the files of a published prefix.")
     parser.add_argument("prefix", type=Path)

@@ -32,32 +32,40 @@ from .rpaths import RpathError, relocate
 from .trust import distrust
 from .wheel_key import facts_of, key_of, prefixes_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, List, Sequence, Tuple
+
+    from .wheel_key import Build
+
+    Members = List[Tuple[zipfile.ZipInfo, bytes]]
+
 KEY_DIGITS = 16
 RECORD = "record.json"
 
 
-def say(text):
+def say(text: str) -> None:
     """Print a line on stderr; stdout is for the path alone."""
     sys.stderr.write(text + "\n")
 
 
-def entry_of(cache, key):
+def entry_of(cache: Path, key: str) -> Path:
     """Return the folder of a key."""
     return cache / key[:KEY_DIGITS]
 
 
-def bound(facts, prefixes):
-    """Return the facts of a wheel that works in one prefix alone."""
+def bound(facts: "dict[str, Any]", prefixes: "Sequence[str]") -> "dict[str, Any]":
+    """Return the facts of a wheel that works in one prefix only."""
     return dict(facts, prefix=prefixes[0])
 
 
 # ---------------------------------------------------------------- reading entries
 
 
-def read_record(entry):
-    """Return an entry's record; raise ValueError where it is none."""
+def read_record(entry: Path) -> "dict[str, Any]":
+    """Read the record of an entry. Raises ValueError if it is invalid."""
     try:
-        record = read_json(entry / RECORD)
+        record: "dict[str, Any]" = read_json(entry / RECORD)
     except OSError as error:
         raise ValueError(f"{RECORD}: {error.strerror}") from None
     except ValueError as error:
@@ -68,23 +76,23 @@ def read_record(entry):
     if not (right and isinstance(known.get("facts"), dict)):
         raise ValueError(f"{RECORD} lacks one of {', '.join(texts)}, facts")
     if Path(record["wheel"]).name != record["wheel"]:
-        raise ValueError(f"{RECORD} names a wheel elsewhere: {record['wheel']}")
+        raise ValueError(f"{RECORD} names a wheel outside of its folder: {record['wheel']}")
     return record
 
 
-def checked(entry, facts):
-    """Return the path of an entry's wheel; raise ValueError that says what is not as it must."""
+def checked(entry: Path, facts: "dict[str, Any]") -> Path:
+    """Return the path of an entry's wheel. Raises ValueError if the entry is not valid."""
     record = read_record(entry)
     for path in (entry / RECORD, entry / record["wheel"]):
         reason = distrust(path)
         if reason:
-            raise ValueError(f"it is not to be trusted: {reason}")
+            raise ValueError(f"not trusted: {reason}")
     if record["facts"] != facts:
         other = differences(facts, record["facts"])
-        raise ValueError("its facts are not those of its key: " + "; ".join(other))
-    wheel = entry / record["wheel"]
+        raise ValueError("its facts do not match its key: " + "; ".join(other))
+    wheel: Path = entry / record["wheel"]
     if not wheel.is_file():
-        raise ValueError(f"{record['wheel']} is not there")
+        raise ValueError(f"{record['wheel']} is missing")
     found = sha256_of(wheel)
     if found != record["sha256"]:
         text = "{} has sha256 {}, recorded is {}"
@@ -96,38 +104,38 @@ def checked(entry, facts):
     return wheel
 
 
-def facts_inside(wheel):
-    """Return the facts that a wheel says it was made of; raise ValueError if it says none."""
+def facts_inside(wheel: Path) -> "dict[str, Any]":
+    """Return the build record inside a wheel. Raises ValueError if it has none."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             names = [n for n in archive.namelist() if n.endswith(".dist-info/" + INSIDE)]
-            return json.loads(archive.read(names[0]).decode("utf-8"))["facts"]
+            return dict(json.loads(archive.read(names[0]).decode("utf-8"))["facts"])
     except (IndexError, KeyError, TypeError, ValueError, zipfile.BadZipFile):
-        raise ValueError("the wheel does not say what it was made of") from None
+        raise ValueError("the wheel has no build record") from None
 
 
-def flattened(value, name=""):
+def flattened(value: object, name: str = "") -> "dict[str, str]":
     """Return facts as name.name -> text."""
     if isinstance(value, dict):
-        found = {}
+        found: "dict[str, str]" = {}
         for inner, each in value.items():
             found.update(flattened(each, f"{name}.{inner}" if name else inner))
         return found
     return {name: value if isinstance(value, str) else json.dumps(value)}
 
 
-def differences(wanted, there):
+def differences(wanted: "dict[str, Any]", found: "dict[str, Any]") -> "list[str]":
     """Return a line for each fact that differs."""
-    wanted, there = flattened(wanted), flattened(there)
+    here, there = flattened(wanted), flattened(found)
     return [
-        f"{name}: {there.get(name, '(absent)')} there, {wanted.get(name, '(absent)')} here"
-        for name in sorted(set(wanted) | set(there))
-        if wanted.get(name) != there.get(name)
+        f"{name}: {there.get(name, '(absent)')} there, {here.get(name, '(absent)')} here"
+        for name in sorted(set(here) | set(there))
+        if here.get(name) != there.get(name)
     ]
 
 
-def explain(cache, facts):
-    """Say on stderr what differs from the entry that is nearest."""
+def explain(cache: Path, facts: "dict[str, Any]") -> None:
+    """Print the differences to the most similar entry on stderr."""
     near = []
     for entry in entries(cache):
         try:
@@ -137,7 +145,7 @@ def explain(cache, facts):
         if other.get("component") == facts["component"]:
             near.append((len(differences(facts, other)), entry, differences(facts, other)))
     if not near:
-        say(f"no wheel of {facts['component']} is in {cache}")
+        say(f"no wheel of {facts['component']} in {cache}")
         return
     _, entry, lines = min(near)
     say(f"no wheel for this key; the nearest is {entry}, which differs in")
@@ -145,7 +153,9 @@ def explain(cache, facts):
         say("  " + line)
 
 
-def find(cache, facts, prefixes, explaining):
+def find(
+    cache: Path, facts: "dict[str, Any]", prefixes: "Sequence[str]", explaining: bool
+) -> "Path | None":
     """Return the path of a wheel that fits, or None."""
     for each in (facts, bound(facts, prefixes)):
         entry = entry_of(cache, key_of(each))
@@ -154,7 +164,7 @@ def find(cache, facts, prefixes, explaining):
                 return checked(entry, each)
             except (ValueError, OSError) as error:
                 say(f"warning: cached wheel refused: {entry}: {error}")
-                say("it is built again")
+                say("building it again")
     if explaining:
         explain(cache, facts)
     return None
@@ -163,13 +173,13 @@ def find(cache, facts, prefixes, explaining):
 # ---------------------------------------------------------------- making entries
 
 
-def row(name, data):
+def row(name: str, data: bytes) -> str:
     """Return the line of RECORD for a file of a wheel (PEP 427)."""
     digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode("ascii").rstrip("=")
     return f"{name},sha256={digest},{len(data)}"
 
 
-def place_of(name, site_packages):
+def place_of(name: str, site_packages: str) -> str:
     """Return the folder in the prefix that a member of a wheel is installed in."""
     parts = name.split("/")
     if not parts[0].endswith(".data"):
@@ -178,13 +188,15 @@ def place_of(name, site_packages):
     return posixpath.join(base.get(parts[1], ""), *parts[2:-1])
 
 
-def read_members(wheel):
+def read_members(wheel: Path) -> "Members":
     """Return [(ZipInfo, bytes)] of a wheel."""
     with zipfile.ZipFile(wheel) as archive:
         return [(info, archive.read(info)) for info in archive.infolist()]
 
 
-def relocated(members, site_packages, prefixes, builds):
+def relocated(
+    members: "Members", site_packages: str, prefixes: "Sequence[str]", builds: "Sequence[str]"
+) -> "Members":
     """Return the members with libraries that look relative to themselves; raise RpathError."""
     found = []
     for info, data in members:
@@ -196,16 +208,18 @@ def relocated(members, site_packages, prefixes, builds):
     return found
 
 
-def without_path(data, place, prefixes, builds):
+def without_path(
+    data: bytes, place: str, prefixes: "Sequence[str]", builds: "Sequence[str]"
+) -> bytes:
     """Return a file's bytes such that it works in any prefix; raise RpathError."""
     if data.startswith(ELF_MAGIC):
         return relocate(data, place, prefixes, builds)
     if any(os.fsencode(prefix) in data for prefix in prefixes):
-        raise RpathError("it holds the path of the prefix")
+        raise RpathError("it contains the path of the prefix")
     return data
 
 
-def write_wheel(members, record, target):
+def write_wheel(members: "Members", record: "dict[str, Any]", target: Path) -> None:
     """Write a wheel that holds a record of its facts, with a RECORD that fits its files."""
     listing = next(i for i, _ in members if i.filename.endswith(".dist-info/RECORD"))
     inside = zipfile.ZipInfo(posixpath.join(posixpath.dirname(listing.filename), INSIDE))
@@ -222,26 +236,30 @@ def write_wheel(members, record, target):
             archive.writestr(info, data)
 
 
-def movable(wheel, facts, prefixes, builds):
-    """Return (facts, members) of a wheel: those of one prefix alone where it cannot be moved."""
+def movable(
+    wheel: Path, facts: "dict[str, Any]", prefixes: "Sequence[str]", builds: "Sequence[str]"
+) -> "tuple[dict[str, Any], Members]":
+    """Return (facts, members) of a wheel; facts of one prefix if it cannot be relocated."""
     members = read_members(wheel)
     try:
         return facts, relocated(members, facts["python"]["site-packages"], prefixes, builds)
     except RpathError as error:
-        say(f"note: the wheel is kept for this prefix alone: {error}")
+        say(f"note: the wheel is for this prefix only: {error}")
         return bound(facts, prefixes), members
 
 
-def seal(facts, prefixes, builds, wheel):
-    """Write what a wheel was made of into it, and free it of its prefix where that is possible."""
+def seal(
+    facts: "dict[str, Any]", prefixes: "Sequence[str]", builds: "Sequence[str]", wheel: Path
+) -> None:
+    """Write the build record into a wheel, and make it relocatable if possible."""
     facts, members = movable(wheel, facts, prefixes, builds)
     made = wheel.with_name(f".{wheel.name}.{os.getpid()}")
     write_wheel(members, {"facts": facts, "key": key_of(facts)}, made)
     made.replace(wheel)
 
 
-def keep(cache, wheel):
-    """Put a sealed wheel into the cache, if it is not there; return its path there, or None."""
+def keep(cache: Path, wheel: Path) -> "Path | None":
+    """Add a sealed wheel to the cache unless it is there; return its path there, or None."""
     facts = facts_inside(wheel)
     entry = entry_of(cache, key_of(facts))
     try:
@@ -250,12 +268,12 @@ def keep(cache, wheel):
                 return checked(entry, facts)
         return kept(cache, entry, facts, wheel)
     except OSError as error:
-        say(f"warning: the wheel is not kept in {cache}: {error.strerror}")
+        say(f"warning: cannot cache the wheel in {cache}: {error.strerror}")
         return None
 
 
-def kept(cache, entry, facts, wheel):
-    """Make an entry of a wheel; return the path of the wheel that is there then."""
+def kept(cache: Path, entry: Path, facts: "dict[str, Any]", wheel: Path) -> Path:
+    """Make an entry of a wheel; return the path of the wheel in the cache."""
     key = key_of(facts)
     make_folder(cache)
     temporary = cache / f".{entry.name}.{os.uname().nodename}.{os.getpid()}"
@@ -273,14 +291,14 @@ def kept(cache, entry, facts, wheel):
                 return checked(entry, facts)
             except ValueError as error:
                 aside = cache / f"refused{temporary.name}"
-                say(f"warning: {entry} is replaced and kept as {aside}: {error}")
+                say(f"warning: replacing {entry}, the old one is {aside}: {error}")
                 entry.rename(aside)
         return entry / wheel.name
     finally:
         shutil.rmtree(str(temporary), ignore_errors=True)
 
 
-def renamed(temporary, entry):
+def renamed(temporary: Path, entry: Path) -> bool:
     """Rename a folder to one that does not exist; return False where it does."""
     try:
         temporary.rename(entry)
@@ -291,36 +309,39 @@ def renamed(temporary, entry):
     return True
 
 
-def read_build(path, component):
+def read_build(path: str, component: str) -> "Build":
     """Return the entry of builds.json for a component."""
-    for build in read_json(path):
+    builds: "list[Build]" = read_json(path)
+    for build in builds:
         if build["component"] == component:
             return build
     raise SystemExit(f"error: {path} has no build of {component}")
 
 
-def parse(arguments):
+def parse(arguments: "list[str]") -> argparse.Namespace:
     """Return the options."""
-    parser = argparse.ArgumentParser(description="Find or keep a wheel built from its sources.")
+    parser = argparse.ArgumentParser(
+        description="Find, seal or store a wheel that is built from source."
+    )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     verbs.required = True
-    finder = verbs.add_parser("find", help="print the path of a wheel that fits, or nothing")
-    sealer = verbs.add_parser("seal", help="write into a wheel what it was made of")
-    keeper = verbs.add_parser("keep", help="put a sealed wheel into the cache")
+    finder = verbs.add_parser("find", help="print the path of a matching wheel, or nothing")
+    sealer = verbs.add_parser("seal", help="write the build record into a wheel")
+    keeper = verbs.add_parser("keep", help="store a sealed wheel in the cache")
     for each in (finder, sealer):
         each.add_argument("--builds", required=True, help="builds.json, in the build folder")
         each.add_argument("--component", required=True)
         each.add_argument("--prefix", required=True)
-        each.add_argument("--source", help="sha256 of the sources, if not that of builds.json")
+        each.add_argument("--source", help="sha256 of the sources (default: that of builds.json)")
     for each in (finder, keeper):
-        each.add_argument("--cache", required=True, help="the folder of all entries")
-    finder.add_argument("--explain", action="store_true", help="say why no wheel fits")
+        each.add_argument("--cache", required=True, help="folder of the cache")
+    finder.add_argument("--explain", action="store_true", help="report why no wheel matches")
     for each in (sealer, keeper):
         each.add_argument("wheel")
     return parser.parse_args(arguments)
 
 
-def main(arguments):
+def main(arguments: "list[str]") -> int:
     """Find, seal or keep; return the exit code."""
     options = parse(arguments)
     if options.verb == "keep":

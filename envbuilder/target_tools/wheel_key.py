@@ -22,6 +22,41 @@ from .files import entries, sha256_of
 from .mpi_wrapper import mpi_libraries, mpicxx_words
 from .processes import output_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Optional, Sequence, TypedDict
+
+    PlannedPin = TypedDict(
+        "PlannedPin", {"component": str, "version": str, "origin": str, "locator": str}
+    )
+    # An entry of builds.json. *module*: the one that provides a build of the site. *parts*: what
+    # is compiled in, None for what is no Horovod.
+    PlannedBuild = TypedDict(
+        "PlannedBuild",
+        {
+            "component": str,
+            "version": str,
+            "sdist": Optional[str],
+            "sha256": Optional[str],
+            "flags": Dict[str, str],
+            "environment": Dict[str, str],
+            "pip_options": List[str],
+            "patches": List[Dict[str, str]],
+            "frameworks": List[str],
+            "homes": Dict[str, str],
+            "mpi": Optional[PlannedPin],
+            "nccl": Optional[PlannedPin],
+            "parts": Optional[Dict[str, bool]],
+            "cpu_operations": Optional[str],
+        },
+    )
+
+    class Build(PlannedBuild, total=False):
+        """An entry of builds.json. *module*: the one that provides a build of the site."""
+
+        module: str
+
+
 SCHEMA = 1
 PREFIX_WORD = "<prefix>"
 BUILD_WORD = "<build>"
@@ -39,29 +74,29 @@ READ_BY_BUILDS = re.compile(
 )
 # How many jobs there were does not go into a wheel.
 JOBS = ("MAKEFLAGS", "CMAKE_BUILD_PARALLEL_LEVEL", "MAX_JOBS")
-BUILD_TOOLS = ("cffi", "cmake", "cython", "ninja", "numpy", "packaging", "pybind11")
-BUILD_TOOLS += ("setuptools", "wheel")
+BUILD_TOOLS: "tuple[str, ...]" = ("cffi", "cmake", "cython", "ninja", "numpy", "packaging")
+BUILD_TOOLS += ("pybind11", "setuptools", "wheel")
 # What the build of Horovod asks gcc for, and then sets, unless the flag is given.
 HOST_FLAGS = ("-mf16c", "-mavx", "-mfma", "-mcpu=native")
 
 
-def canonical(value):
+def canonical(value: object) -> str:
     """Return a value as the one JSON text that it has."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
-def key_of(facts):
+def key_of(facts: object) -> str:
     """Return the key of facts: 64 hex digits."""
     return hashlib.sha256(canonical(facts).encode("ascii")).hexdigest()
 
 
-def prefixes_of(prefix):
+def prefixes_of(prefix: "str | Path") -> "tuple[str, ...]":
     """Return the ways in which paths of the prefix are written: as given, and links resolved."""
     return tuple(dict.fromkeys((str(Path(prefix).absolute()), str(Path(prefix).resolve()))))
 
 
-def without_folders(value, places):
-    """Return a value of JSON in whose texts (path, word) of *places* is replaced by the word."""
+def without_folders(value: "Any", places: "Sequence[tuple[str, str]]") -> "Any":
+    """Return a JSON value with paths replaced by words in its texts. *places*: (path, word)."""
     if isinstance(value, dict):
         pairs = ((name, without_folders(each, places)) for name, each in value.items())
         return {without_folders(name, places): each for name, each in pairs}
@@ -74,16 +109,18 @@ def without_folders(value, places):
     return value
 
 
-def places_of(prefix, folder):
+def places_of(prefix: "str | Path", folder: "str | Path") -> "list[tuple[str, str]]":
     """Return (path, word) for the prefix and the build folder."""
     places = [(path, PREFIX_WORD) for path in prefixes_of(prefix)]
     return places + [(path, BUILD_WORD) for path in prefixes_of(folder)]
 
 
-def facts_of(build, prefix, folder, source=None):
-    """Return what goes into the wheel of one entry of builds.json, in this process's environment.
+def facts_of(
+    build: "Build", prefix: str, folder: "str | Path", source: "str | None" = None
+) -> "dict[str, Any]":
+    """Return the inputs of the wheel of one entry of builds.json, in this process's environment.
 
-    *folder* is the build folder. *source* is the sha256 of the source archive, where it is not that
+    *folder*: the build folder. *source*: the sha256 of the source archive, if it differs from that
     of the entry.
     """
     flags = build["flags"]
@@ -106,19 +143,19 @@ def facts_of(build, prefix, folder, source=None):
         "frameworks": {name: framework_facts(name) for name in build["frameworks"]},
     }
     # An empty value is none for CMake.
-    if build["component"] == "horovod" and not os.environ.get("HOROVOD_BUILD_ARCH_FLAGS"):
+    if build["parts"] is not None and not os.environ.get("HOROVOD_BUILD_ARCH_FLAGS"):
         facts["host-flags"] = host_flags()
-    return without_folders(facts, places_of(prefix, folder))
+    return dict(without_folders(facts, places_of(prefix, folder)))
 
 
-def variables(environ):
-    """Return what the environment says to builds."""
+def variables(environ: "Mapping[str, str]") -> "dict[str, str]":
+    """Return the environment variables that builds read."""
     names = [name for name in environ if READ_BY_BUILDS.fullmatch(name) and name not in JOBS]
     return {name: environ[name] for name in names}
 
 
-def python_facts(prefix):
-    """Return what of this Python goes into extension modules, and where they are installed."""
+def python_facts(prefix: str) -> "dict[str, Any]":
+    """Return the facts of this Python that affect extension modules and their location."""
     names = ("SOABI", "EXT_SUFFIX", "CC", "CXX", "CFLAGS", "LDSHARED", "LDCXXSHARED")
     found = {name: sysconfig.get_config_var(name) for name in names}
     found["version"] = sysconfig.get_python_version()
@@ -128,14 +165,14 @@ def python_facts(prefix):
     return found
 
 
-def site_packages(prefix):
+def site_packages(prefix: str) -> str:
     """Return the folder of packages, relative to the prefix."""
     base = {"platbase": prefix, "base": prefix}
     return posixpath.relpath(sysconfig.get_path("platlib", vars=base), prefix)
 
 
-def compiler_facts(flags):
-    """Return the compilers that a build may call: what each really is."""
+def compiler_facts(flags: "Mapping[str, str]") -> "dict[str, Any]":
+    """Return the facts of the compilers that a build may call."""
     words = {
         "CC": os.environ.get("CC") or "cc",
         "CXX": os.environ.get("CXX") or "c++",
@@ -147,8 +184,8 @@ def compiler_facts(flags):
     return {name: program_facts(shlex.split(each)) for name, each in words.items()}
 
 
-def program_facts(words):
-    """Return path, version and target of a compiler or of CMake; None if it is not there."""
+def program_facts(words: "list[str]") -> "dict[str, Any] | None":
+    """Return path, version and target of a compiler or CMake; None if it is missing."""
     path = shutil.which(words[0])
     if path is None:
         return None
@@ -163,9 +200,9 @@ def program_facts(words):
     }
 
 
-def mpi_facts(build):
-    """Return the plan's MPI and what mpicxx stands for here; libmpi by its content."""
-    found = {"plan": build["mpi"]}
+def mpi_facts(build: "Build") -> "dict[str, Any]":
+    """Return the facts of the planned MPI and of mpicxx, with the sha256 of its libraries."""
+    found: "dict[str, Any]" = {"plan": build["mpi"]}
     asked = mpicxx_words()
     if asked:
         program, words = asked
@@ -175,7 +212,7 @@ def mpi_facts(build):
     return found
 
 
-def homes(build, prefix):
+def homes(build: "Build", prefix: "str | Path") -> "list[tuple[str, str]]":
     """Return (name, folder) of each component that a flag gives the place of."""
     flags = build["flags"]
     names = [name for name in flags if re.search(r"_(HOME|INCLUDE|LIB|ROOT)$", name)]
@@ -183,18 +220,20 @@ def homes(build, prefix):
     return found + homes_inside(build, prefix)
 
 
-def homes_inside(build, prefix):
+def homes_inside(build: "Build", prefix: "str | Path") -> "list[tuple[str, str]]":
     """Return (name, folder) of each component that a build takes from a package in the prefix."""
     return [(name, str(Path(prefix, folder))) for name, folder in sorted(build["homes"].items())]
 
 
-def home_facts(path):
-    """Return what tells the release of CUDA or NCCL in a folder: texts whole, libraries by size.
+def home_facts(path: str) -> "dict[str, Any]":
+    """Return facts that identify the release of CUDA or NCCL in a folder: hashes and sizes.
 
     A static NCCL has hundreds of megabytes, and its header states the release to the last digit.
     """
     texts = ("nccl.h", "include/nccl.h", "version.json", "version.txt")
-    found = {name: sha256_of(Path(path, name)) for name in texts if Path(path, name).is_file()}
+    found: "dict[str, str | int]" = {
+        name: sha256_of(Path(path, name)) for name in texts if Path(path, name).is_file()
+    }
     for folder in (Path(path), Path(path, "lib"), Path(path, "lib64")):
         for file in entries(folder):
             if re.match(r"lib(nccl|cudart)\w*\.(a|so)", file.name):
@@ -202,8 +241,8 @@ def home_facts(path):
     return {"path": path, "files": found}
 
 
-def host_flags():
-    """Return what the compiler would use of this very machine, where the build asks for that."""
+def host_flags() -> "list[str]":
+    """Return the instruction sets of this machine that a build for the host would use."""
     words = ["sh", "-c", "gcc -march=native -E -v - </dev/null 2>&1 | grep cc1"]
     return sorted(set((output_of(words) or "").split()) & set(HOST_FLAGS))
 
@@ -211,7 +250,9 @@ def host_flags():
 # ---------------------------------------------------------------- frameworks
 
 
-def owner(package, folder):
+def owner(
+    package: str, folder: Path
+) -> "tuple[str | None, str | None, dict[str, tuple[str, str]]]":
     """Return (distribution, version, hashed rows of RECORD) of an importable package."""
     # The name of a distribution mostly begins as the package does: those first.
     found = sorted(listed(folder), key=lambda each: not each.name.startswith(package))
@@ -222,11 +263,11 @@ def owner(package, folder):
     return None, None, {}
 
 
-def framework_facts(package):
-    """Return distribution, version, C++ ABI and files of a framework; None if it is not there.
+def framework_facts(package: str) -> "dict[str, Any] | None":
+    """Return distribution, version, C++ ABI and files of a framework; None if it is missing.
 
-    To import one takes seconds, to hash its libraries too; pip has recorded the hash of every
-    file. A library whose size is not the recorded one was replaced, and is read.
+    Importing it or hashing its libraries takes seconds, so the hashes are those that pip recorded.
+    A library is hashed only if its size differs from the recorded one.
     """
     spec = PathFinder.find_spec(package, PATH)
     if spec is None or not spec.submodule_search_locations:
@@ -250,18 +291,18 @@ def framework_facts(package):
     }
 
 
-def skipped(path):
-    """Return whether a file is none of the package: metadata, and scripts that hold a path."""
+def skipped(path: str) -> bool:
+    """Return whether a file is not part of the package: metadata, bytecode or a script."""
     return path.startswith(("..", "/")) or ".dist-info/" in path or path.endswith(".pyc")
 
 
-def natives_below(location):
+def natives_below(location: Path) -> "list[str]":
     """Return the libraries of a package without RECORD, relative to the folder it lies in."""
     files = (file for file in location.rglob("*.so*") if file.is_file())
     return sorted(str(file.relative_to(location.parent)) for file in files)
 
 
-def cxx11_abi(package, location):
+def cxx11_abi(package: str, location: Path) -> "bool | None":
     """Return whether std::string in a framework's interface is that of C++11; None: unknown."""
     # A function of each framework that takes a std::string, in either ABI's spelling.
     known = {

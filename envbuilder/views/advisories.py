@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..model.knowledge import Advisory, Coupling, FlagRule, Row, Selection
-from ..model.matching import Verdict, kind, selection_words, subjects
+from ..knowledge.matching import Verdict, kind, selection_words, subjects
+from ..knowledge.rows import Advisory, Coupling, FlagRule, Row, Selection
 from ..model.outcome import CheckResult, RowMatch
 from ..text import WIDTH, counted, filled, shown
 from .layout import joined

@@ -14,7 +14,6 @@ from ..model.outcome import (
     Listing,
     RemoveResult,
 )
-from ..model.signatures import signature_lines
 from ..text import counted, filled
 from .layout import columns, how, joined, moment, size
 from .plan import finding_lines, site_lines
@@ -144,11 +143,6 @@ def info(value: Info) -> Iterator[str]:
     yield columns((pin.component, pin.version, f"{pin.origin}:{pin.locator}") for pin in plan.pins)
     if plan.site_findings:
         yield from ("", "site", *site_lines(plan.site_findings))
-    channels = signature_lines(value.lock)
-    if channels:
-        yield from ("", "conda channels")
-    for line in channels:
-        yield from filled("  ", line)
     if plan.findings:
         yield from ("", "advisories")
     for finding in plan.findings:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..model.plan import Edit, Finding, Pin, Plan, SiteFinding
+from ..model.plan import Edit, Pin, Plan, PlanFinding, SiteFinding
 from ..text import WIDTH, filled
 from .layout import joined
 
 if TYPE_CHECKING:
-    from ..model.why import Why, WhyNot
+    from ..model.why import ComponentReason, WhyNot
 
 # So many findings fit beside the rest of a plan on a screen; --verbose shows all.
 _MOST_FINDINGS = 8
@@ -62,7 +62,7 @@ def _pins(value: Plan) -> Iterator[str]:
         yield from _wrapped_after(head, [f"{pin.origin}:{pin.locator}", why, about])
 
 
-def _about(pin: Pin, findings: Iterable[Finding]) -> Iterator[str]:
+def _about(pin: Pin, findings: Iterable[PlanFinding]) -> Iterator[str]:
     """Yield the ids of what is known of a pin, each with what came of it."""
     for each in findings:
         if each.status != "info" and f"{pin.component}@{pin.version}" in each.components:
@@ -70,7 +70,7 @@ def _about(pin: Pin, findings: Iterable[Finding]) -> Iterator[str]:
             yield f"{each.id} {outcome}"
 
 
-def _known(findings: Sequence[Finding], verbose: bool) -> Iterator[str]:
+def _known(findings: Sequence[PlanFinding], verbose: bool) -> Iterator[str]:
     visible = [each for each in findings if verbose or each.status != "info"]
     most = len(visible) if verbose else _MOST_FINDINGS
     if visible:
@@ -81,7 +81,7 @@ def _known(findings: Sequence[Finding], verbose: bool) -> Iterator[str]:
         yield f"  and {len(visible) - most} more: --verbose shows them"
 
 
-def finding_lines(each: Finding) -> Iterator[str]:
+def finding_lines(each: PlanFinding) -> Iterator[str]:
     """Yield one finding: what it is, what came of it, what to do."""
     head = f"  {each.status.ljust(7)}  {each.id}  "
     parts = [f"{each.summary} ({', '.join(each.components)})"]
@@ -125,7 +125,7 @@ def _edit_line(edit: Edit) -> str:
 
 
 @joined
-def why(value: Why) -> Iterator[str]:
+def why(value: ComponentReason) -> Iterator[str]:
     """Return what a component is, who asks for it, and what is not there in its place."""
     yield f"{value.component} {value.version} <- {value.provider}"
     for each in value.asked:

@@ -18,14 +18,16 @@ from typing import Any
 import pytest
 from render_cases import make_plan
 
-from envbuilder.channels.engine import Engine
-from envbuilder.commands import channels, clone, lock, lock_listed
-from envbuilder.commands.context import Context
-from envbuilder.commands.load import load
-from envbuilder.commands.options import PlanOptions
-from envbuilder.model.artifact import CondaArchive
+from envbuilder.clone import command as clone
+from envbuilder.commands import lock_listed
+from envbuilder.conda.engine import Engine
+from envbuilder.knowledge.artifacts import CondaArchive
 from envbuilder.model.plan import Lock, Pin, Plan, PlanChannel
-from envbuilder.report import Report
+from envbuilder.reporter import Report
+from envbuilder.workflow import channels, lock
+from envbuilder.workflow.context import Context
+from envbuilder.workflow.load import load
+from envbuilder.workflow.options import PlanOptions
 from tests.conda_channel import File, Package
 
 GLIBC = (("__unix", "0", "0"), ("__glibc", "2.28", "0"))

@@ -21,19 +21,19 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 from test_contents import KNOWN, Answer, Quiet, channel, rows
 
-from envbuilder.channels.contents import read_channels
-from envbuilder.channels.engine import Engine
-from envbuilder.commands import channels as channels_command
-from envbuilder.commands.context import Context
-from envbuilder.commands.entries import entries
-from envbuilder.commands.load import load
-from envbuilder.commands.options import PlanOptions
+from envbuilder.conda.contents import read_channels
+from envbuilder.conda.engine import Engine
 from envbuilder.documents.load import load_recipe, load_site
-from envbuilder.errors import DocumentError, NoSolutionError, UsageError
+from envbuilder.errors import DocumentError, NoSolutionError
+from envbuilder.knowledge.urls import ChannelUrl
 from envbuilder.model.plan import Plan
-from envbuilder.model.urls import ChannelUrl
-from envbuilder.report import Report
+from envbuilder.reporter import Report
 from envbuilder.target_tools.conda_engine import clean
+from envbuilder.workflow import channels as channels_command
+from envbuilder.workflow.context import Context
+from envbuilder.workflow.entries import entries
+from envbuilder.workflow.load import load
+from envbuilder.workflow.options import PlanOptions
 from tests.conda_channel import write_channel
 from tests.serving import serving_by
 from tests.shipped import read_shipped
@@ -169,7 +169,7 @@ PLAIN = {
 
 
 def test_a_channel_has_one_spelling_which_is_also_that_of_what_reads_it() -> None:
-    """What the engine reads it names by its own spelling, and keys are looked up by that."""
+    """What the engine reads it names by its own spelling."""
     found = {written: TypeAdapter(ChannelUrl).validate_python(written) for written in PLAIN}
     assert found == PLAIN
     code = (
@@ -200,7 +200,7 @@ def test_a_sites_copies_are_read_in_their_order_and_the_plan_says_which_one_was(
     assert one.mirrors == (gone, folders["old"].as_uri())
     assert numpy(plan) == ("1.26.4", "known/numpy")
     (line,) = [each for each in said.splitlines() if "gone" in each]
-    assert f"the conda channel known is read at {served}: " in line
+    assert f"known from {served}: " in line
     # As it was read: the same copy, without reading.
     again, said = planned(tmp_path, ["known"], recorded={"known": own}, channels={"known": served})
     assert again.channels[0].url == served
@@ -217,37 +217,27 @@ def test_a_sites_order_is_the_priority_and_what_it_hides_is_named(
     plan, said = planned(tmp_path / "b", [new, old], **{"channel-order": [str(folders["old"])]})
     assert [each.name for each in plan.channels] == [old, new]
     assert numpy(plan) == ("1.20.1", f"{old}/numpy")
-    assert f"site ours asks the conda channels in this order: {old}, {new}" in said
+    assert f"{old}, {new}" in said
     order = {"channel-order": [old], "origins": ["module"]}
     with pytest.raises(NoSolutionError) as caught:
         planned(tmp_path / "c", [new, old], stack={"numpy": ">=1.26"}, **order)
-    hidden = f"channel {new} has numpy 1.26.4, which channel {old} hides"
+    hidden = f"channel {old} hides numpy 1.26.4 of channel {new}"
     assert hidden in str(caught.value.problems)
 
 
-def test_keys_are_those_of_the_site_else_of_the_recipe_however_a_channel_is_written(
-    folders: dict[str, Path], tmp_path: Path
-) -> None:
-    url, folder = folders["new"].as_uri(), str(folders["new"])
-    ours, theirs = "a" * 64, "b" * 64
-    keyed: Mapping[str, object] = {"channel-keys": {folder: [ours]}}
-    plan, _ = planned(tmp_path / "a", [url], more=keyed, recorded={"known": url})
-    assert [(each.name, each.keys) for each in plan.channels] == [("known", (ours,))]
-    at_site = {"channel-keys": {url: [theirs], "file:///other": [ours]}}
-    plan, _ = planned(tmp_path / "b", [url], more=keyed, **at_site)  # type: ignore[arg-type]
-    assert [each.keys for each in plan.channels] == [(theirs,)]
-
-
-def test_keys_of_no_channel_of_the_recipe_are_refused_and_so_is_what_is_no_key(
-    folders: dict[str, Path], tmp_path: Path
+@pytest.mark.parametrize("document", ["recipe", "site"])
+def test_keys_of_content_trust_are_refused_with_their_place(
+    document: str, folders: dict[str, Path], tmp_path: Path
 ) -> None:
     url = folders["new"].as_uri()
-    with pytest.raises(UsageError, match="which is none of the recipe's channels"):
-        planned(tmp_path / "a", [url], more={"channel-keys": {f"{url}s": ["a" * 64]}})
-    with pytest.raises(DocumentError, match="ed25519 public key: 64 hex digits"):
-        planned(tmp_path / "b", [url], more={"channel-keys": {url: ["A" * 64]}})
-    with pytest.raises(DocumentError, match="channel-keys"):
-        planned(tmp_path / "c", [url], more={"channel-keys": {url: []}})
+    keys: Mapping[str, object] = {"channel-keys": {url: ["a" * 64]}}
+    more, site = (keys, {}) if document == "recipe" else ({}, keys)
+    with pytest.raises(DocumentError) as caught:
+        planned(tmp_path / "a", [url], more=more, **site)  # type: ignore[arg-type]
+    (problem,) = caught.value.problems
+    assert problem.message.startswith("channel-keys requires conda's content trust")
+    assert problem.place
+    assert (problem.place.column > 1, len(problem.hints)) == (True, 1)
 
 
 @pytest.mark.parametrize("status", [200, 401, 404, 500])
@@ -284,7 +274,7 @@ def test_credentials_are_refused_in_documents_without_being_repeated(
         with pytest.raises(DocumentError) as caught:
             read(folder / name, read_shipped().value, entries())
         text = "\n".join(map(str, (*caught.value.problems, caught.value)))
-        assert "credentials do not belong in a document" in text
+        assert "credentials" in text
         assert secret not in text
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from channel_tools import GLIBC, engine, package, pip, plan, planned, python
 
-from envbuilder.channels.solve import ChannelRefusal, solve
+from envbuilder.conda.solve import ChannelRefusal, solve
 from envbuilder.errors import NoSolutionError
-from envbuilder.model.channels import VirtualPackage
+from envbuilder.knowledge.channels import VirtualPackage
 from tests.conda_channel import write_channel
 
 PY = "python >=3.11,<3.12.0a0"
@@ -45,69 +45,67 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [write_channel(top / name, packages) for name, packages in CHANNELS.items()]
 
 
-NONE = "the conda channels c0, c1 have no "
-CUDA = "the site file states {} by facts: driver-cuda: '12.2', the newest CUDA that its driver runs"
-# The pins after Python's; how the refusal begins; what it says besides.
+# The pins after Python's; what is refused; what the refusal says besides.
 CASES: dict[str, tuple[dict[str, str], tuple[VirtualPackage, ...], str, tuple[str, ...]]] = {
     "a Python that pip is not for": (
         {"python": "3.6.9", "numpy": "1.26.4"},
         (),
-        "another python than 3.6.9 would do",
+        "python 3.6.9",
         ("pip 24.0 would require", "python >=3.8"),
     ),
     "a release that is not there": (
         {"python": "3.11.7", "numpy": "1.25"},
         (),
-        "another numpy than 1.25 would do",
+        "numpy 1.25",
         ("numpy 1.19.0 | 1.26.4",),
     ),
     "a package that is not there": (
         {"python": "3.11.7", "libmissing": "1.0"},
         (),
-        f"{NONE}libmissing that fits python 3.11.7 on x86_64",
+        "libmissing",
         ("No candidates were found for libmissing *",),
     ),
     "a package for another architecture": (
         {"python": "3.11.7", "cmake": "3.28"},
         (),
-        f"{NONE}cmake that fits python 3.11.7 on x86_64",
+        "cmake",
         ("No candidates were found for cmake *",),
     ),
     "what a package needs is nowhere": (
         {"python": "3.11.7", "ucx": "1.15"},
         (),
-        f"{NONE}ucx that fits python 3.11.7 on x86_64",
+        "ucx",
         ("ucx 1.15 would require", "libnowhere >=3, for which no candidates were found"),
     ),
     "two packages that need different releases of a third": (
         {"python": "3.11.7", "scipy": "1.11", "h5py": "3.10"},
         (),
-        f"{NONE}h5py that fits python 3.11.7, scipy 1.11 on x86_64",
+        "h5py",
         ("libblas <4", "libblas >=4"),
     ),
     "what a metapackage holds at another release": (
         {"python": "3.11.7", "powerai": "1.7.0", "openmpi": "4.1.4"},
         (),
-        f"{NONE}openmpi that fits python 3.11.7, powerai 1.7.0 on x86_64",
+        "openmpi",
         ("powerai-release 1.7.0 would constrain", "openmpi 3.1.*"),
     ),
     "no driver": (
         {"python": "3.11.7", "pytorch": "2.4.0"},
         (),
-        f"{NONE}pytorch that fits python 3.11.7 on x86_64",
-        ("__cuda >=12", f"the target has no __cuda: {CUDA.format('none')}"),
+        "pytorch",
+        ("__cuda >=12", "no __cuda: ", "driver-cuda: "),
     ),
     "a driver that is too old": (
         {"python": "3.11.7", "pytorch": "2.4.0"},
         (("__cuda", "11.4", "0"),),
-        f"{NONE}pytorch that fits python 3.11.7 on x86_64",
-        ("__cuda >=12", f"the target's __cuda is 11.4; {CUDA.format('it')}"),
+        "pytorch",
+        ("__cuda >=12", "__cuda is 11.4", "driver-cuda: "),
     ),
     "a glibc that is too old": (
         {"python": "3.11.7", "mpich": "4.2.3"},
         (),
-        f"{NONE}mpich that fits python 3.11.7 on x86_64",
-        ("the target's __glibc is 2.28; the site file states it by facts: glibc: ",),
+        "mpich",
+        ("__glibc is 2.28", "facts: glibc: "),
     ),
 }
 
@@ -125,11 +123,14 @@ def test_a_conflict_names_what_is_in_the_way(
         solve(plan(folders, **pins), (*GLIBC, *virtual), {}, engine(tmp_path))
     error = caught.value
     if isinstance(error, ChannelRefusal):
-        text = f"another {error.component} than {error.version} would do\n{error}"
+        assert first == f"{error.component} {error.version}"
+        text = str(error)
     else:
         (problem,) = error.problems
+        assert problem.id == "channel.no-solution"
+        assert f"c0, c1 have no {first} " in problem.message
+        assert all(f"{name} {pins[name]}" in problem.message for name in pins if name != first)
         text = "\n".join([problem.message, *problem.hints])
-    assert text.splitlines()[0] == first
     assert [each for each in said if each not in text] == []
 
 
@@ -138,11 +139,9 @@ def test_a_channel_that_hides_what_would_do_is_named(folders: list[Path], tmp_pa
     with pytest.raises(NoSolutionError) as caught:
         planned(tmp_path, channels, wmlce=">=1.8")
     text = " ".join(str(caught.value).split())
-    assert "nothing provides wmlce >=1.8 at site local for x86_64" in text
-    assert "of wmlce there is 1.7.0 (conda)" in text
-    hidden = (
-        "channel far has powerai 1.8.0, which channel near hides: it comes first and has powerai"
-    )
+    assert "wmlce >=1.8" in text
+    assert "1.7.0 (conda)" in text
+    hidden = "channel near hides powerai 1.8.0 of channel far: it comes first and also has powerai"
     assert hidden in text
     # What is hidden and would not do is not named.
     with pytest.raises(NoSolutionError) as caught:

@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
-from envbuilder.commands import stages
-from envbuilder.commands.context import Context
 from envbuilder.model.plan import Lock, Plan
+from envbuilder.workflow import stages
+from envbuilder.workflow.context import Context
 from tests.cli.published import planned
 from tests.made_up_files import locked
 

@@ -11,10 +11,10 @@ from typing import Any
 from typer.testing import CliRunner
 
 from envbuilder.cli import app
-from envbuilder.commands.texts import attestations
 from envbuilder.model.decisions import earlier_sha256
 from envbuilder.model.plan import Plan
 from envbuilder.target_tools.root import layout, publish, store
+from envbuilder.workflow.texts import attestations
 from tests.made_up_files import locked
 
 # Where the programs lie that a launch line starts; nothing runs them.

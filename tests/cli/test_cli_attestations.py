@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from spdx_tools.spdx.model import ChecksumAlgorithm, RelationshipType
-from spdx_tools.spdx.parser.json.json_parser import parse_from_file
-from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
 from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
@@ -20,6 +15,7 @@ from envbuilder.target_tools.bundle import read_folder
 from envbuilder.target_tools.root.layout import Home
 from tests.cli.bundles import write_bundle
 from tests.cli.published import planned, publish_plan
+from tests.verbs import problem_ids
 
 # Nothing in it depends on the Python.
 pytestmark = pytest.mark.thorough
@@ -73,52 +69,9 @@ def test_licences_are_those_that_the_installed_packages_state(home: Home) -> Non
     assert (told["recorded"], told["text"]) == (True, done.stdout)
 
 
-def test_spdx_says_the_same(home: Home, tmp_path: Path) -> None:
-    bill = json.loads(info(home.root, "--as", "cyclonedx").stdout)
+def test_spdx_is_refused_and_cyclonedx_named(home: Home) -> None:
     done = info(home.root, "--as", "spdx")
-    assert done.exit_code == 0, done.stderr
-    file = tmp_path / "bill.spdx.json"
-    file.write_text(done.stdout, encoding="utf-8")
-    # As others read it.
-    said = parse_from_file(str(file))
-    assert validate_full_spdx_document(said) == []
-    own, *packages = said.packages
-    assert (own.name, own.version) == ("allreduce", evidence(home).stem)
-    assert [
-        (
-            each.name,
-            each.version,
-            {one.value for one in each.checksums if one.algorithm is ChecksumAlgorithm.SHA256},
-            [one.locator for one in each.external_references],
-        )
-        for each in packages
-    ] == [
-        (
-            each["name"],
-            each.get("version"),
-            {one["content"] for one in each.get("hashes", ()) if one["alg"] == "SHA-256"},
-            [each["purl"]] if "purl" in each else [],
-        )
-        for each in bill["components"]
-    ]
-    licences = {each.name: (each.license_declared, each.license_comment) for each in packages}
-    assert str(licences["numpy"][0]) == "BSD-3-Clause"
-    assert licences["mpi4py"] == (None, "stated as: BSD License")
-    kinds = Counter(each.relationship_type for each in said.relationships)
-    assert kinds[RelationshipType.DESCRIBES] == 1
-    built_with = sum(each.get("scope") == "excluded" for each in bill["components"])
-    assert kinds[RelationshipType.BUILD_DEPENDENCY_OF] == built_with > 0
-    around = sum(each.get("isExternal", False) for each in bill["components"])
-    assert kinds[RelationshipType.CONTAINS] + built_with + around == len(packages)
-
-
-def test_spdx_without_its_library_says_what_brings_it(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "spdx_tools.spdx.writer.json.json_writer", None)
-    done = info(home.root, "--as", "spdx")
-    assert done.exit_code == 9
-    assert "pip install 'envbuild[spdx]'" in done.stderr
+    assert (done.exit_code, "cyclonedx" in done.stderr, done.stdout) == (2, True, "")
 
 
 def test_provenance_is_about_the_manifest(home: Home) -> None:
@@ -128,25 +81,25 @@ def test_provenance_is_about_the_manifest(home: Home) -> None:
     assert subject["digest"]["sha256"] == hashlib.sha256(manifest.read_bytes()).hexdigest()
     assert subject["name"] == f"allreduce/{evidence(home).stem}/manifest.json"
     manifest.write_text(manifest.read_text() + " ")
-    done = info(home.root, "--as", "provenance")
-    assert done.exit_code == 8
-    assert "it is not about the manifest.json beside it" in done.stderr
+    done = info(home.root, "--as", "provenance", "--json")
+    assert (done.exit_code, problem_ids(done.stdout)) == (8, ["environment.attestation-damaged"])
+    assert "manifest.json" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("edit", "says"),
     [
-        (lambda text: text.replace('"content": "', '"content": "0', 1), "does not name the files"),
-        (lambda text: text[:-20], "it is damaged"),
-        (lambda _: "[]", "it is damaged"),
-        (lambda _: '{"components": [{"name": 1, "hashes": 3}]}', "it is damaged"),
+        (lambda text: text.replace('"content": "', '"content": "0', 1), "its files"),
+        (lambda text: text[:-20], "damaged"),
+        (lambda _: "[]", "damaged"),
+        (lambda _: '{"components": [{"name": 1, "hashes": 3}]}', "damaged"),
     ],
 )
 def test_one_that_is_not_of_the_lock_is_drift(home: Home, edit: Any, says: str) -> None:
     bill = evidence(home) / "sbom.cdx.json"
     bill.write_text(edit(bill.read_text()))
-    done = info(home.root, "--as", "cyclonedx")
-    assert done.exit_code == 8
+    done = info(home.root, "--as", "cyclonedx", "--json")
+    assert (done.exit_code, problem_ids(done.stdout)) == (8, ["environment.attestation-damaged"])
     assert says in done.stderr
     assert info(home.root).exit_code == 0
 
@@ -157,11 +110,11 @@ def test_an_environment_of_before_has_a_bill_of_its_lock_alone(
     publish_plan(tmp_path / "root", plan)
     done = info(tmp_path / "root", "--as", "cyclonedx")
     assert done.exit_code == 0
-    assert "follows from its lock" in done.stderr
+    assert "from its lock" in done.stderr
     assert json.loads(done.stdout)["bomFormat"] == "CycloneDX"
-    done = info(tmp_path / "root", "--as", "provenance")
-    assert done.exit_code == 2
-    assert "nothing says how allreduce/1 was made" in done.stderr
+    done = info(tmp_path / "root", "--as", "provenance", "--json")
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, ["environment.no-provenance"])
+    assert "allreduce/1" in done.stderr
     assert info(tmp_path / "root", "--as", "cyclonedx", "--verify").exit_code == 2
 
 

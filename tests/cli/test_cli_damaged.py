@@ -75,7 +75,7 @@ def test_a_damaged_registry_is_said_and_takes_nothing_away(root: Path) -> None:
     assert list(rows(root)) == ["allreduce", "other"]
     text = " ".join(run(root, "list").stdout.split())
     assert "! other: " in text
-    assert "the next envbuild create or remove of it writes that file anew" in text
+    assert "envbuild create or remove" in text
     assert run(root, "info", "other").exit_code == 0
 
 

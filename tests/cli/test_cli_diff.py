@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from envbuilder.base import canonical_json
 from envbuilder.cli import app
-from envbuilder.model.base import canonical_json
 from envbuilder.model.plan import Plan
 from tests.cli.published import publish_plan
 from tests.made_up_files import locked, wheel
+from tests.verbs import problem_ids
 
 Edit = Callable[[dict[str, Any]], None]
 
@@ -89,9 +90,9 @@ def test_another_version_is_drift(lock: Write, plain: dict[str, Any]) -> None:
     answer = run("diff", lock("one"), lock("two", newer_numpy))
     assert answer.exit_code == 8
     (old,) = [pin["version"] for pin in plain["plan"]["pins"] if pin["component"] == "numpy"]
-    assert f"\ncomponents\n  - numpy: {old} <- pip:numpy\n  + numpy: 99.1 <- pip:numpy\n" in (
-        answer.stdout
-    )
+    lines = answer.stdout.splitlines()
+    at = lines.index(f"  - numpy: {old} <- pip:numpy")
+    assert lines[at + 1] == "  + numpy: 99.1 <- pip:numpy"
     told = json.loads(run("diff", lock("one"), lock("two", newer_numpy), "--json").stdout)
     assert told["same"] is False
     assert [(each["section"], each["name"]) for each in told["differences"]] == [
@@ -104,11 +105,12 @@ def test_a_lock_and_what_a_plan_made_now_would_be(lock: Write) -> None:
     assert run("diff", lock("one"), "live").exit_code == 0
     answer = run("diff", lock("two", newer_numpy), "live")
     assert answer.exit_code == 8
-    assert "  - numpy: 99.1 <- pip:numpy\n  + numpy: " in answer.stdout
+    assert "  - numpy: 99.1" in answer.stdout
     answer = run("diff", lock("three", older("knowledge", "recipe")), "live")
     assert answer.exit_code == 0
-    assert "\ninputs\n  knowledge: changed\n  recipe allreduce: changed\n" in answer.stdout
-    assert answer.stdout.endswith("\nboth decide the same: one environment\n")
+    assert "  knowledge: changed\n" in answer.stdout
+    assert "  recipe allreduce: changed\n" in answer.stdout
+    assert json.loads(run("diff", lock("three"), "live", "--json").stdout)["same"] is True
 
 
 def test_a_recipe_that_is_not_found_by_name_is_named_by_its_file(
@@ -142,17 +144,17 @@ def test_what_a_lock_holds_is_shown_safely_and_within_the_terminal(lock: Write) 
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "said"),
+    ("text", "place", "problem"),
     [
-        ("", ":1:1", "the lock is empty"),
-        ("{", ":1:2", "the lock ends in the middle"),
-        ("[]", ":1:1", "a lock must be keys with values"),
-        ('{"schema": 1,\n "plan": 3}', ":2:10", ""),
-        ("[" * 100_000, "", "nested too deeply"),
+        ("", ":1:1", "document.empty"),
+        ("{", ":1:2", "document.truncated"),
+        ("[]", ":1:1", "document.not-a-mapping"),
+        ('{"schema": 1,\n "plan": 3}', ":2:10", "document.wrong-type"),
+        ("[" * 100_000, "", "document.too-deep"),
     ],
 )
 def test_what_is_no_lock_is_refused_with_its_place(
-    text: str, place: str, said: str, lock: Write, tmp_path: Path
+    text: str, place: str, problem: str, lock: Write, tmp_path: Path
 ) -> None:
     broken = tmp_path / "broken.json"
     broken.write_text(text, encoding="utf-8")
@@ -162,12 +164,49 @@ def test_what_is_no_lock_is_refused_with_its_place(
         ("lock", "allreduce", "--check", broken),
         ("create", "allreduce", "--locked", broken, "--root", tmp_path / "root"),
     ):
-        answer = run(*words)
+        answer = run(*words, "--json")
         assert answer.exit_code == 2, answer.stderr
-        assert f"{broken}{place}: error: {said}" in answer.stderr or not place
-        assert said in answer.stderr
+        assert f"{broken}{place}: error: " in answer.stderr or not place
+        assert problem in problem_ids(answer.stdout)
         assert "Traceback" not in answer.stderr
     assert not (tmp_path / "root").exists()
+
+
+def keyed(lock: dict[str, Any]) -> None:
+    channel = {"name": "ours", "url": "https://conda.example/ours", "keys": ["a" * 64]}
+    lock["plan"]["channels"] = [channel]
+
+
+def verified(lock: dict[str, Any]) -> None:
+    file = {"kind": "conda-package", "name": "x", "version": "1", "build": "0", "sha256": "1" * 64}
+    url = "https://conda.example/ours/noarch/x-1-0.conda"
+    lock["artifacts"] = [{**file, "url": url, "signed-by": ["a" * 64], "verified-by": "a" * 64}]
+
+
+@pytest.mark.parametrize(
+    ("edit", "key"), [(keyed, "plan.channels[0].keys"), (verified, "artifacts[0].verified-by")]
+)
+def test_a_lock_that_asks_for_content_trust_is_refused(
+    edit: Edit, key: str, lock: Write, tmp_path: Path
+) -> None:
+    file, root = lock("keyed", edit), tmp_path / "root"
+    for words in (
+        ("diff", file, "live"),
+        ("lock", "allreduce", "--check", file),
+        ("create", "allreduce", "--locked", file, "--root", root),
+    ):
+        done = run(*words, "--json")
+        assert done.exit_code == 2, done.stderr
+        assert "document.invalid-value" in problem_ids(done.stdout)
+        assert key in done.stderr
+    assert not root.exists()
+
+
+def test_a_bill_of_materials_is_no_lock(lock: Write, tmp_path: Path) -> None:
+    bill = tmp_path / "bill.json"
+    bill.write_text('{"bomFormat": "CycloneDX", "components": []}')
+    done = run("diff", lock("lock"), bill)
+    assert (done.exit_code, f"{bill}:1:" in done.stderr.replace("\n", "")) == (2, True)
 
 
 def test_a_checked_lock_goes_by_the_id_that_its_folders_have(
@@ -179,9 +218,9 @@ def test_a_checked_lock_goes_by_the_id_that_its_folders_have(
     assert version.id != identity
     answer = run("lock", "--check", lock("one"), ENVBUILD_ROOT=str(tmp_path / "root"))
     assert answer.exit_code == 0, answer.stderr
-    assert f"one.json ({version.id}): nothing has changed" in answer.stdout
+    assert f"one.json ({version.id})" in answer.stdout
     elsewhere = run("lock", "--check", lock("one"), ENVBUILD_ROOT=str(tmp_path / "other"))
-    assert f"one.json ({identity}): nothing has changed" in elsewhere.stdout
+    assert f"one.json ({identity})" in elsewhere.stdout
 
 
 def unknown_key(lock: dict[str, Any]) -> None:
@@ -197,30 +236,33 @@ INTO = pytest.mark.parametrize("into", [("--root",), ("--bundle", "--output")])
 
 @INTO
 @pytest.mark.parametrize(
-    ("edit", "said"),
+    ("edit", "problem", "said"),
     [
-        (unknown_key, "unknown key 'verson': did you mean 'version'?"),
-        (wrong_backend, "unknown backend 'virtuolenv': did you mean 'virtualenv'?"),
-        (in_plan("schema", 2), "schema"),
-        (in_plan("arch", "ppc64le"), "the lock is for architecture ppc64le, not for "),
-        (in_plan("recipe", "other"), "the lock is for recipe other, not for allreduce"),
-        (in_plan("site", "elsewhere"), "the lock is for site elsewhere, not for local"),
+        (unknown_key, "document.unknown-key", "'verson'"),
+        (wrong_backend, "document.unknown-value", "'virtuolenv'"),
+        (in_plan("schema", 2), "document.unknown-value", "schema"),
+        (in_plan("arch", "ppc64le"), "lock.other-request", "ppc64le"),
+        (in_plan("recipe", "other"), "lock.other-request", "other"),
+        (in_plan("site", "elsewhere"), "lock.other-request", "elsewhere"),
         (
             lambda lock: lock["plan"]["runtime"].update({"source-sha256": "1" * 64}),
-            "from other sources than",
+            "lock.other-sources",
+            "distributed-dl-training",
         ),
         (
             lambda lock: lock["plan"]["steps"].append({"id": "evil", "title": "x"}),
-            "the steps are not those of its plan: with evil",
+            "lock.contradiction",
+            "with evil",
         ),
     ],
 )
 def test_create_refuses_a_lock_that_was_edited_or_is_for_something_else(
-    edit: Edit, said: str, into: tuple[str, ...], lock: Write, tmp_path: Path
+    edit: Edit, problem: str, said: str, into: tuple[str, ...], lock: Write, tmp_path: Path
 ) -> None:
     file = lock("edited", edit)
-    answer = run("create", "allreduce", "--locked", file, *into, tmp_path / "folder")
+    answer = run("create", "allreduce", "--locked", file, *into, tmp_path / "folder", "--json")
     assert answer.exit_code == 2, answer.stderr
+    assert problem in problem_ids(answer.stdout)
     assert said in answer.stderr
     assert not (tmp_path / "folder").exists(), "nothing was written"
 
@@ -231,17 +273,16 @@ def test_create_locked_goes_with_nothing_that_would_change_the_lock(
 ) -> None:
     words = ("create", "allreduce", "--locked", lock("one"), *into, tmp_path / "folder")
     for more in (("--relock",), ("--allow", "OMPI-001=because")):
-        answer = run(*words, *more)
-        assert answer.exit_code == 2
-        assert f"--locked takes a lock as it is: {more[0]} would change it" in answer.stderr
+        answer = run(*words, *more, "--json")
+        assert (answer.exit_code, problem_ids(answer.stdout)) == (2, ["option.conflict"])
+        assert more[0] in answer.stderr
     assert not (tmp_path / "folder").exists()
 
 
 def test_lock_check_names_the_inputs_that_changed(lock: Write) -> None:
     fresh, stale = lock("fresh"), lock("stale", older("knowledge", "site"))
     answer = run("lock", "allreduce", "--check", fresh)
-    assert answer.exit_code == 0
-    assert "nothing has changed since it was made" in answer.stdout
+    assert (answer.exit_code, len(answer.stdout.splitlines())) == (0, 1)
     answer = run("lock", "--check", stale)
     assert answer.exit_code == 8
     assert answer.stdout.splitlines()[1:] == ["  site local", "  knowledge"]
@@ -257,27 +298,27 @@ def test_lock_check_knows_every_kind_of_input(kind: str, lock: Write) -> None:
 
 
 def test_lock_check_of_another_recipe_is_refused(lock: Write) -> None:
-    answer = run("lock", "allreduce", "--check", lock("one", in_plan("recipe", "other")))
-    assert answer.exit_code == 2
-    assert "the lock is for recipe other, not for allreduce" in answer.stderr
+    other = lock("one", in_plan("recipe", "other"))
+    answer = run("lock", "allreduce", "--check", other, "--json")
+    assert (answer.exit_code, problem_ids(answer.stdout)) == (2, ["lock.other-request"])
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "problem"),
     [
-        (("diff", "live", "LOCK"), "'live' comes second"),
-        (("diff", "LOCK", "nothing.json"), "no such file"),
-        (("diff", "LOCK", "allreduce/1", "--root", "/nowhere/at/all"), "there is no root at"),
-        (("diff", "/dev/null", "live"), "not a file but a device"),
-        (("diff", "LOCK", "live", "--allow", "X"), "'X' gives no reason"),
-        (("lock", "allreduce", "--check", "nothing.json"), "no such file"),
-        (("lock",), "lock needs a recipe"),
-        (("create", "allreduce", "--locked", "nothing.json"), "no such file"),
+        (("diff", "live", "LOCK"), "diff.live-first"),
+        (("diff", "LOCK", "nothing.json"), "document.not-found"),
+        (("diff", "LOCK", "allreduce/1", "--root", "/nowhere/at/all"), "root.missing"),
+        (("diff", "/dev/null", "live"), "document.not-a-file"),
+        (("diff", "LOCK", "live", "--allow", "X"), "waiver.reason-missing"),
+        (("lock", "allreduce", "--check", "nothing.json"), "document.not-found"),
+        (("lock",), "recipe.missing"),
+        (("create", "allreduce", "--locked", "nothing.json"), "document.not-found"),
     ],
 )
-def test_what_is_no_lock_at_all(words: tuple[str, ...], said: str, lock: Write) -> None:
+def test_what_is_no_lock_at_all(words: tuple[str, ...], problem: str, lock: Write) -> None:
     file = lock("one")
-    answer = run(*(file if word == "LOCK" else word for word in words))
-    assert answer.exit_code == 2, answer.stdout
-    assert said in answer.stderr
-    assert answer.stdout == ""
+    line = [file if word == "LOCK" else word for word in words]
+    answer = run(*line, "--json")
+    assert (answer.exit_code, problem_ids(answer.stdout)) == (2, [problem])
+    assert run(*line).stdout == ""

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from envbuilder.build.emulation import system as emulated
 from envbuilder.cli import app
-from envbuilder.emulation import system as emulated
 from tests.debian_system import PACKAGES, system
+from tests.verbs import problem_ids
 
 # Nothing in it depends on the Python.
 pytestmark = pytest.mark.thorough
@@ -26,7 +27,7 @@ def tools(tmp_path: Path) -> Path:
 
 
 def image(path: Path, output: Path, *words: object) -> Result:
-    line = ["image", "allreduce", "--output", str(output), *map(str, words)]
+    line = ["image", "allreduce", "--output", str(output), *map(str, words), "--json"]
     env = {"PATH": str(path), "COLUMNS": "80", "ENVBUILD_SITE": None}
     done = CliRunner().invoke(app, line, env=env)
     assert not output.exists() or list(output.iterdir()) == []
@@ -35,38 +36,35 @@ def image(path: Path, output: Path, *words: object) -> Result:
 
 def test_no_base(tools: Path, tmp_path: Path) -> None:
     done = image(tools, tmp_path / "output", "--site", "local")
-    assert done.exit_code == 2
-    assert "site local does not say what an image begins with" in done.stderr
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, ["base.not-stated"])
     assert "--base FOLDER" in done.stderr
 
 
 def test_a_base_that_is_none(tools: Path, tmp_path: Path) -> None:
     done = image(tools, tmp_path / "output", "--base", tmp_path)
-    assert done.exit_code == 2
-    assert "is no base for an image: it has no var/lib/dpkg/status" in done.stderr
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, ["base.not-a-system"])
+    assert "var/lib/dpkg/status" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["nosuchfolder", "nosuch.tar"])
 def test_a_base_that_is_not_there(name: str, tools: Path, tmp_path: Path) -> None:
     done = image(tools, tmp_path / "output", "--base", tmp_path / name)
-    assert done.exit_code == 2
-    assert f"there is no {tmp_path / name}" in " ".join(done.stderr.split())
-    assert "docker://NAME names an image of a registry" in done.stderr
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, ["base.missing"])
+    assert str(tmp_path / name) in " ".join(done.stderr.split())
+    assert "docker://NAME" in done.stderr
 
 
 def test_a_base_and_a_site(tools: Path, tmp_path: Path) -> None:
     base = system(tmp_path / "base")
     done = image(tools, tmp_path / "output", "--base", base, "--site", "debian-ppc64le")
-    assert done.exit_code == 2
-    assert "take one of them" in done.stderr
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, ["option.conflict"])
 
 
 def test_no_apptainer(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     base = system(tmp_path / "base")
     done = image(tmp_path / "empty", tmp_path / "output", "--base", base)
-    assert done.exit_code == 9
-    assert "neither apptainer nor singularity is on PATH" in done.stderr
+    assert (done.exit_code, problem_ids(done.stdout)) == (9, ["image.no-apptainer"])
 
 
 def test_programs_that_do_not_run_here(
@@ -76,8 +74,8 @@ def test_programs_that_do_not_run_here(
     monkeypatch.setattr(emulated, "machine_arch", lambda: "riscv64")
     base = system(tmp_path / "base", arch="amd64")
     done = image(tools, tmp_path / "output", "--base", base)
-    assert done.exit_code == 9
-    assert "programs for x86_64 do not run here" in done.stderr
+    assert (done.exit_code, problem_ids(done.stdout)) == (9, ["emulation.no-emulator"])
+    assert "x86_64" in done.stderr
 
 
 def test_a_dockerfile_is_refused_before_anything_is_fetched_for_it(
@@ -86,13 +84,14 @@ def test_a_dockerfile_is_refused_before_anything_is_fetched_for_it(
     file = tmp_path / "Dockerfile"
     file.write_text("FROM debian:12\nUSER me\n")
     done = image(tools, tmp_path / "output", "--base", file)
-    assert done.exit_code == 2
-    assert f"{file}:2: USER is not read" in done.stderr.replace("\n", "")
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, ["base.unsupported-instruction"])
+    assert f"{file}:2: " in done.stderr.replace("\n", "")
+    assert "USER" in done.stderr
     assert "buildah build" in done.stderr
     monkeypatch.setattr(emulated, "emulator", lambda _host, _arch: None)
     done = image(tools, tmp_path / "output", "--base", file, "--arch", "ppc64le")
-    assert done.exit_code == 9
-    assert "programs for ppc64le do not run here" in done.stderr
+    assert (done.exit_code, problem_ids(done.stdout)) == (9, ["emulation.no-emulator"])
+    assert "ppc64le" in done.stderr
 
 
 def test_a_base_that_lacks_what_the_recipe_needs(tools: Path, tmp_path: Path) -> None:
@@ -106,40 +105,42 @@ def test_a_base_that_lacks_what_the_recipe_needs(tools: Path, tmp_path: Path) ->
 def test_another_architecture_than_the_base_has(tools: Path, tmp_path: Path) -> None:
     base = system(tmp_path / "base", arch="arm64")
     done = image(tools, tmp_path / "output", "--base", base, "--arch", "x86_64")
-    assert done.exit_code == 2
-    assert "site debian-12 has aarch64, not x86_64" in done.stderr
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, ["site.other-arch"])
+    assert all(each in done.stderr for each in ("debian-12", "aarch64", "x86_64"))
 
 
 POWER = ("--site", "taurus-ml", "--arch", "ppc64le")
 
 
 @pytest.mark.parametrize(
-    ("bind", "said"),
+    ("bind", "problem"),
     [
-        ("none", "is no folder of this machine"),
-        (".:sw", "it must have an absolute path, and not be /"),
-        (".:/sw/..", "it must have an absolute path, and not be /"),
-        (".:/", "it must have an absolute path, and not be /"),
-        (".:/sw:ro", "a ',' or ':' in it has a meaning for Apptainer"),
-        (".:/s,w", "a ',' or ':' in it has a meaning for Apptainer"),
+        ("none", "bind.not-a-folder"),
+        (".:sw", "bind.invalid-target"),
+        (".:/sw/..", "bind.invalid-target"),
+        (".:/", "bind.invalid-target"),
+        (".:/sw:ro", "bind.reserved-character"),
+        (".:/s,w", "bind.reserved-character"),
     ],
 )
-def test_what_cannot_be_bound(tools: Path, tmp_path: Path, bind: str, said: str) -> None:
+def test_what_cannot_be_bound(tools: Path, tmp_path: Path, bind: str, problem: str) -> None:
     base = system(tmp_path / "base", arch="ppc64el")
     done = image(tools, tmp_path / "output", *POWER, "--base", base, "--bind", bind)
-    assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, [problem]), done.stderr
+    assert bind in done.stderr
 
 
 def test_a_base_in_which_the_bound_programs_do_not_run(tools: Path, tmp_path: Path) -> None:
     (tmp_path / "sw").mkdir()
     words = (*POWER, "--bind", f"{tmp_path}/sw:/sw", "--base")
     other = image(tools, tmp_path / "output", *words, system(tmp_path / "base"))
-    assert (other.exit_code, "the base is for x86_64, not ppc64le" in other.stderr) == (2, True)
+    assert (other.exit_code, problem_ids(other.stdout)) == (2, ["base.other-arch"])
+    assert all(each in other.stderr for each in ("x86_64", "ppc64le"))
     packages = {**PACKAGES, "libc6": "2.12-1"}
     older = system(tmp_path / "older", packages, arch="ppc64el")
     old = image(tools, tmp_path / "output", *words, older)
-    assert old.exit_code == 2
-    assert "has glibc 2.12, and the programs of taurus-ml want 2.17" in old.stderr
+    assert (old.exit_code, problem_ids(old.stdout)) == (2, ["base.old-glibc"])
+    assert all(each in old.stderr for each in ("2.12", "taurus-ml", "2.17"))
 
 
 def test_modules_that_the_image_would_not_have(tools: Path, tmp_path: Path) -> None:
@@ -147,13 +148,14 @@ def test_modules_that_the_image_would_not_have(tools: Path, tmp_path: Path) -> N
     (tmp_path / "sw").mkdir()
     words = (*POWER, "--base", base, "--bind", f"{tmp_path}/sw:/sw")
     done = image(tools, tmp_path / "output", *words)
-    assert done.exit_code == 2
-    assert "the image would have no /usr/share/lmod/lmod/init/bash" in done.stderr
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, ["bind.missing"])
+    assert "/usr/share/lmod/lmod/init/bash" in done.stderr
     lmod = base / "usr/share/lmod/lmod/init/bash"
     lmod.parent.mkdir(parents=True)
     lmod.touch()
     tree = image(tools, tmp_path / "output", *words)
-    assert "the image would have no /sw/modules/taurus/environment" in tree.stderr
+    assert problem_ids(tree.stdout) == ["bind.missing"]
+    assert "/sw/modules/taurus/environment" in tree.stderr
     own = ("--site", "debian-ppc64le", "--base", base, "--bind", tmp_path)
     none = image(tools, tmp_path / "output", *own)
-    assert (none.exit_code, "and the plan takes none" in none.stderr) == (2, True)
+    assert (none.exit_code, problem_ids(none.stdout)) == (2, ["bind.no-modules"])

@@ -21,6 +21,7 @@ from typer.testing import CliRunner, Result
 from envbuilder.cli import app
 from tests.cli.conftest import SCHEDULERS
 from tests.cli.published import CHECK, PROGRAMS, planned, publish_plan
+from tests.verbs import problem_ids
 
 pytestmark = pytest.mark.thorough
 
@@ -143,10 +144,11 @@ def told(run: Run, recipe: str, site: str, *words: str, **env: str) -> dict[str,
 
 
 def refused(run: Run, recipe: str, site: str, *words: str, **env: str) -> str:
-    done = start(run, recipe, site, *words, **env)
-    assert (done.exit_code, done.stdout) == (2, "")
+    done = start(run, recipe, site, *words, "--json", **env)
+    assert done.exit_code == 2
     assert "hint: " in done.stderr
-    return " ".join(done.stderr.split())
+    (problem,) = problem_ids(done.stdout)
+    return problem
 
 
 # --- What a scheduler sets in the job that the directives of a script ask for.
@@ -345,11 +347,11 @@ def test_each_nodes_own_gpus_are_counted(run: Run, tools: Path) -> None:
     )
     tool(tools, "scontrol", details.format("4"))
     env = {**ONE_TASK, "SLURM_GPUS": "24", "SLURM_GPUS_ON_NODE": "8"}
-    assert "as many ranks on every node" in refused(run, "torch-gpu", "slurm-srun", **env)
+    assert refused(run, "torch-gpu", "slurm-srun", **env) == "launch.uneven-ranks"
     line = launch(run, "torch-gpu", "slurm-srun", "--ranks", "16", **env)
     assert {"--nnodes=2", "--nproc_per_node=8", "--nodelist=n1,n2"} <= {*line}
     tool(tools, "scontrol", "exit 1")
-    assert "GPUs a node" in refused(run, "torch-gpu", "slurm-srun", **env)
+    assert refused(run, "torch-gpu", "slurm-srun", **env) == "hosts.unknown-gpu-count"
 
 
 def test_where_no_job_tells_the_gpus_the_site_does(run: Run) -> None:
@@ -359,21 +361,21 @@ def test_where_no_job_tells_the_gpus_the_site_does(run: Run) -> None:
 
 
 def test_an_unknown_number_of_gpus_is_an_error(run: Run) -> None:
-    assert "is not known" in refused(run, "torch-gpu", "slurm-srun", **ONE_TASK)
+    assert refused(run, "torch-gpu", "slurm-srun", **ONE_TASK) == "hosts.unknown-gpu-count"
     line = told(run, "torch-gpu", "slurm-srun", *RANKS, **ONE_TASK)
     assert "unknown" in line["hosts-from"]
 
 
 def test_a_job_without_gpus_is_refused(run: Run) -> None:
     env = {**ONE_TASK, "CUDA_VISIBLE_DEVICES": "NoDevFiles"}
-    assert "has no GPU on n1" in refused(run, "torch-gpu", "slurm-8", **env)
+    assert refused(run, "torch-gpu", "slurm-8", **env) == "hosts.no-gpus"
 
 
 @pytest.mark.parametrize("site", ["slurm-srun", pytest.param("slurm", marks=pytest.mark.long)])
 def test_mpi_has_a_slot_for_each_task(site: str, run: Run) -> None:
     gpus = {"SLURM_GPUS_ON_NODE": "8"}
     assert told(run, "openmpi-gpu", site, **ONE_TASK, **gpus)["ranks"] == 4
-    assert "4 slots" in refused(run, "openmpi-gpu", site, *RANKS, **ONE_TASK, **gpus)
+    assert refused(run, "openmpi-gpu", site, *RANKS, **ONE_TASK, **gpus) == "hosts.too-few-slots"
     eight = launch(run, "openmpi-gpu", site, **EIGHT_TASKS, **gpus)
     assert {"--ntasks=32", "--ntasks-per-node=8"} <= {*eight} or eight[1:3] == ["-n", "32"]
 
@@ -466,20 +468,20 @@ def test_one_node_of_pbs_without_qstat(run: Run, tools: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "message"),
+    ("nodes", "problem"),
     [
-        (None, "PBS_NODEFILE is not set"),
-        ("", "it names no host"),
-        ("n1\na b\n", "PBS_NODEFILE:2:1"),
+        (None, "job.variable-not-set"),
+        ("", "job.no-hosts"),
+        ("n1\na b\n", "hosts.malformed-name"),
     ],
 )
 def test_a_job_of_pbs_that_tells_no_hosts(
-    nodes: str | None, message: str, run: Run, tmp_path: Path
+    nodes: str | None, problem: str, run: Run, tmp_path: Path
 ) -> None:
     file = tmp_path / "nodes"
     file.write_text(nodes or "", encoding="utf-8")
     env = {"PBS_JOBID": "17.server", **({} if nodes is None else {"PBS_NODEFILE": str(file)})}
-    assert message in refused(run, "mpich-cpu", "pbs", **env)
+    assert refused(run, "mpich-cpu", "pbs", **env) == problem
 
 
 def test_the_script_for_pbs_asks_for_gpus_and_whole_nodes(run: Run) -> None:
@@ -506,7 +508,7 @@ def test_ddlrun_takes_whole_nodes(run: Run) -> None:
     assert line == ["ddlrun", "-H", "server1,server2,server3,server4", *PROGRAM]
     two = told(run, "ddl", "summit", "-H", "a,b")
     assert (two["ranks"], two["hosts"]) == (12, ["a:6", "b:6"])
-    assert "a rank on every GPU" in refused(run, "ddl", "summit", "-H", "a:4,b:4")
+    assert refused(run, "ddl", "summit", "-H", "a:4,b:4") == "launch.rank-per-gpu"
 
 
 def test_ranks_of_ddlrun_that_nothing_counts(run: Run, tmp_path: Path) -> None:

@@ -9,172 +9,175 @@ from typing import Any
 import pytest
 
 from tests.cli.published import LSF, SLURM, planned, publish_plan
+from tests.verbs import problem_ids
 
 pytestmark = pytest.mark.thorough
 
+# The site, the words, variables; the id of the problem, and what the message contains.
 REFUSED: dict[str, tuple[str, str, dict[str, str], str]] = {
     "more ranks than slots": (
         "local",
         "allreduce -H a:4,b:4 --ranks 9",
         {},
-        "error: 9 ranks are more than the 8 slots of 2 hosts",
+        "hosts.too-few-slots 8 slots",
     ),
     "more ranks than the job has room for": (
         "local",
         "allreduce --ranks 9",
         SLURM,
-        "error: 9 ranks are more than the 8 slots of 2 hosts",
+        "hosts.too-few-slots 8 slots",
     ),
     "cores that the launcher takes no number of": (
         "local",
         "allreduce --cpus-per-rank 2",
         {},
-        "error: hydra has no option for the cores of a rank",
+        "launcher.no-cpus-per-rank hydra",
     ),
     "no cores": (
         "taurus-ml",
         "horovod-nccl --nodes 2 --cpus-per-rank 0",
         {},
-        "error: a rank cannot have 0 cores",
+        "launch.no-cores 0",
     ),
-    "no ranks": ("local", "allreduce --ranks 0", {}, "error: 0 ranks cannot be started"),
+    "no ranks": ("local", "allreduce --ranks 0", {}, "launch.no-ranks 0"),
     "more ranks than GPUs": (
         "taurus-ml",
         "horovod-nccl -H ml1:7",
         SLURM,
-        "error: 7 GPUs a node are asked for, the site's nodes have 6",
+        "launch.too-few-gpus 7 GPUs",
     ),
     "GPUs on a partition without any": (
         "taurus-alpha",
         "horovod-pytorch --launcher openmpi",
         {**SLURM, "SLURM_JOB_PARTITION": "romeo"},
-        "error: 4 GPUs a node are asked for, the site's nodes have none",
+        "launch.too-few-gpus 4 GPUs",
     ),
     "hosts twice": (
         "local",
         "allreduce -H a:4 --hostfile hosts",
         {},
-        "error: -H and --hostfile both name the hosts",
+        "option.conflict --hostfile",
     ),
-    "a bad host": ("local", "allreduce -H a:4,b:x", {}, "-H:1:5: error: not a number of slots"),
+    "a bad host": ("local", "allreduce -H a:4,b:x", {}, "hosts.malformed-slots -H:1:5: error: "),
     "a hostfile that is not there": (
         "local",
         "allreduce --hostfile /nowhere/hosts",
         {},
-        "/nowhere/hosts: error: it cannot be read: No such file or directory",
+        "hostfile.not-readable /nowhere/hosts: error: ",
     ),
     "a hostfile that is no text": (
         "local",
         "allreduce --hostfile /usr/bin/env",
         {},
-        "/usr/bin/env: error: it is no text",
+        "hostfile.not-text /usr/bin/env: error: ",
     ),
     "half of Slurm's variables": (
         "local",
         "allreduce",
         {"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n1", "SLURM_TASKS_PER_NODE": ""},
-        "error: this is a job of Slurm, and SLURM_TASKS_PER_NODE is not set",
+        "job.variable-not-set SLURM_TASKS_PER_NODE",
     ),
     "variables of two jobs": (
         "local",
         "allreduce",
         {**SLURM, "SLURM_TASKS_PER_NODE": "4(x3)"},
-        "SLURM_TASKS_PER_NODE: error: it counts 3 nodes, SLURM_JOB_NODELIST names 2",
+        "job.node-count-mismatch SLURM_TASKS_PER_NODE: error: ",
     ),
     "no variables of LSF": (
         "local",
         "allreduce",
         {"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "", "LSB_DJOB_HOSTFILE": ""},
-        "error: this is a job of LSF, and neither LSB_DJOB_HOSTFILE nor LSB_MCPU_HOSTS is set",
+        "job.variable-not-set LSB_MCPU_HOSTS",
     ),
     "a file of LSF that is gone": (
         "summit",
         "ddl",
         {**LSF, "LSB_DJOB_HOSTFILE": "/nowhere/hosts"},
-        "LSB_DJOB_HOSTFILE=/nowhere/hosts: error: it cannot be read: No such file or directory",
+        "hostfile.not-readable LSB_DJOB_HOSTFILE=/nowhere/hosts: error: ",
     ),
     "an unknown environment": (
         "local",
         "allreduse",
         {},
-        "error: there is no environment 'allreduse' in ",
+        "environment.unknown-name 'allreduse'",
     ),
-    "an unknown number": ("local", "allreduce/3", {}, "error: there is no allreduce/3"),
+    "an unknown number": ("local", "allreduce/3", {}, "environment.unknown-number allreduce/3"),
     "an unknown launcher": (
         "local",
         "allreduce --launcher hidra",
         {},
-        "error: unknown launcher 'hidra': did you mean 'hydra'?",
+        "option.unknown-value 'hydra'",
     ),
     "another MPI's launcher": (
         "local",
         "allreduce --launcher jsrun",
         {},
-        "error: the ranks are linked to mpich, which jsrun does not start",
+        "launch.other-mpi jsrun",
     ),
     "jsrun outside a job": (
         "summit",
         "horovod-ddl-wmlce",
         {},
-        "error: jsrun starts ranks inside a job of LSF only, and here is none",
+        "launch.outside-job jsrun",
     ),
     "Gloo by an MPI's launcher": (
         "local",
         "collective-torch-cpu --gloo --launcher hydra",
         {},
-        "error: hydra starts MPI programs; Gloo has launchers of its own",
+        "launch.gloo-launcher hydra",
     ),
     "Gloo where nothing knows it": (
         "local",
         "allreduce --gloo",
         {},
-        "error: nothing in allreduce talks by Gloo: it has neither Horovod nor PyTorch",
+        "launch.no-gloo allreduce",
     ),
-    "RDMA of MPICH": ("local", "allreduce --rdma", {}, "error: this form of RDMA is Open MPI's"),
+    "RDMA of MPICH": ("local", "allreduce --rdma", {}, "launch.rdma-not-openmpi"),
     "GPU memory by MPICH": (
         "local",
         "allreduce --cuda-aware",
         {},
-        "error: hydra has no option for an MPI that is handed GPU memory",
+        "launch.no-cuda-aware-option hydra",
     ),
     "a variable that is none": (
         "local",
         "allreduce --export 'A B=1'",
         {},
-        "error: not a variable to export: 'A B=1'",
+        "launch.malformed-variable 'A B=1'",
     ),
     "another site": (
         "local",
         "allreduce --site taurus-ml",
         {},
-        "error: allreduce was made for site local, not for taurus-ml",
+        "site.mismatch taurus-ml",
     ),
     "an unknown partition": (
         "taurus-ml",
         "horovod-nccl --partition mll",
         {},
-        "error: unknown partition of taurus-ml 'mll': did you mean 'ml'?",
+        "site.unknown-partition 'ml'",
     ),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_work_is_refused_with_advice(name: str, launch: Any) -> None:
-    site, asked, env, message = REFUSED[name]
-    answer = launch(site, *shlex.split(asked), **env)
-    assert (answer.exit_code, answer.stdout) == (2, "")
-    assert message in answer.stderr
+    site, asked, env, expected = REFUSED[name]
+    answer = launch(site, *shlex.split(asked), "--json", **env)
+    problem, _, value = expected.partition(" ")
+    assert (answer.exit_code, problem_ids(answer.stdout)) == (2, [problem])
+    assert value in answer.stderr
     assert "\nhint: " in answer.stderr
 
 
 @pytest.mark.parametrize(
-    ("program", "message"),
-    [((), "there is no program to start"), (("--", "--epochs"), "begins with a hyphen")],
+    ("program", "problem"),
+    [((), "launch.no-program"), (("--", "--epochs"), "launch.program-starts-with-hyphen")],
 )
-def test_a_program_must_be_named(program: tuple[str, ...], message: str, launch: Any) -> None:
-    answer = launch("local", "allreduce", program=program)
-    assert answer.exit_code == 2
-    assert message in answer.stderr
+def test_a_program_must_be_named(program: tuple[str, ...], problem: str, launch: Any) -> None:
+    answer = launch("local", "allreduce", "--json", program=program)
+    assert (answer.exit_code, problem_ids(answer.stdout)) == (2, [problem])
+    assert launch("local", "allreduce", program=program).stdout == ""
 
 
 def test_a_horovod_built_without_gloo_is_not_started_by_it(tmp_path: Path, launch: Any) -> None:
@@ -183,6 +186,5 @@ def test_a_horovod_built_without_gloo_is_not_started_by_it(tmp_path: Path, launc
         if build["component"] == "horovod":
             build["flags"]["HOROVOD_WITHOUT_GLOO"] = "1"
     publish_plan(tmp_path, plan)
-    answer = launch("local", "horovod-torch-cpu", "--gloo", "--root", str(tmp_path))
-    assert answer.exit_code == 2
-    assert "built without Gloo (HOROVOD_WITHOUT_GLOO=1)" in answer.stderr
+    answer = launch("local", "horovod-torch-cpu", "--gloo", "--root", str(tmp_path), "--json")
+    assert (answer.exit_code, problem_ids(answer.stdout)) == (2, ["launch.no-gloo"])

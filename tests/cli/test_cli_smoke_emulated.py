@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from envbuilder.build.emulation import NAMED
+from envbuilder.build.emulation import system as emulated
 from envbuilder.cli import app
-from envbuilder.emulation import NAMED
-from envbuilder.emulation import system as emulated
 from envbuilder.target_tools.root.layout import Home
 from tests.cli.published import planned, publish_plan
+from tests.verbs import problem_ids
 
 # Nothing in it depends on the Python.
 pytestmark = [
@@ -71,11 +72,10 @@ def smoke(home: Home, *words: str, name: str = "allreduce") -> Result:
 
 
 def test_it_is_refused_and_says_where_it_can_be_proved(home: Home, has: Path) -> None:
-    told = smoke(home)
-    assert told.exit_code == 2
-    assert f"allreduce/1 is for ppc64le, and this machine is {platform.machine()}" in told.stderr
-    assert "hint: --emulate proves it on this machine, its programs run by qemu\n" in told.stderr
-    there = f"hint: on such a machine: envbuild smoke allreduce/1 --root {home.root}\n"
+    told = smoke(home, "--json")
+    assert (told.exit_code, problem_ids(told.stdout)) == (2, ["environment.other-arch"])
+    assert all(each in told.stderr for each in ("ppc64le", platform.machine(), "--emulate"))
+    there = f"envbuild smoke allreduce/1 --root {home.root}\n"
     assert there in told.stderr
     (has / "unshare").write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
     told = smoke(home)
@@ -88,11 +88,11 @@ def test_without_an_emulator_it_says_what_is_missing_and_what_to_do(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(emulated, "emulator", lambda _host, _arch: None)
-    told = smoke(home, "--emulate")
-    assert told.exit_code == 9
-    assert "programs for ppc64le do not run here: the kernel has no emulator" in told.stderr
-    assert "apt-get install qemu-user-static binfmt-support mmdebstrap" in told.stderr
-    assert "on such a machine: envbuild smoke allreduce/1" in told.stderr
+    told = smoke(home, "--emulate", "--json")
+    assert (told.exit_code, problem_ids(told.stdout)) == (9, ["emulation.no-emulator"])
+    packages = "qemu-user-static binfmt-support mmdebstrap"
+    assert packages in told.stderr
+    assert "envbuild smoke allreduce/1" in told.stderr
     assert "bundle" not in told.stderr
 
 
@@ -110,10 +110,10 @@ def test_a_changed_file_is_drift_and_nothing_is_entered(home: Home, has: Path) -
 
 @pytest.mark.skipif(not PYTHON.exists(), reason=f"{PYTHON}, of the plan, is not here")
 def test_there_it_compares_once_more_and_keeps_the_verdict(home: Home, has: Path) -> None:
-    told = smoke(home, "--emulate", "--ranks", "3")
+    told = smoke(home, "--emulate", "--ranks", "3", "--json")
     # There is no Python in the prefix, so no rank can start; the judge says so, and it is kept.
     assert told.exit_code == 6, told.stderr
-    assert "allreduce/1 failed its smoke test:\n" in told.stderr
+    assert problem_ids(told.stdout) == ["smoke.failed"]
     [file] = home.folder.glob("*.evidence/0001/evidence.json")
     record = json.loads(file.read_text(encoding="utf-8"))
     assert (record["arch"], record["result"]["verdict"]) == ("ppc64le", "failed")
@@ -123,26 +123,24 @@ def test_there_it_compares_once_more_and_keeps_the_verdict(home: Home, has: Path
     [module] = home.folder.glob("*/lib/module.py")
     script = f"chmod 644 {module}; echo >>{module}; chmod 444 {module}\n"
     (has / "unshare").write_text(HERE.replace("given=$6", f"{script}given=$6"), encoding="utf-8")
-    told = smoke(home, "--emulate")
+    told = smoke(home, "--emulate", "--json")
     assert told.exit_code == 8, told.stderr
-    assert "prove.sh, emulated, ended with exit code 8\n" in told.stderr
-    assert "  |   lib/module.py: 11 bytes, was 10\n" in told.stderr
+    assert problem_ids(told.stdout) == ["emulation.script-failed"]
+    assert "lib/module.py: 11 bytes" in told.stderr
     assert len([*home.folder.glob("*.evidence/0*")]) == 1
 
 
 def test_what_is_for_this_machine_needs_no_emulation(tmp_path: Path) -> None:
     root = tmp_path / "root"
     publish_plan(root, planned("allreduce"))
-    told = smoke(Home(root, "allreduce"), "--emulate")
-    assert told.exit_code == 2
-    machine = platform.machine()
-    assert f"is for {machine}, as this machine is: there is nothing to emulate" in told.stderr
+    told = smoke(Home(root, "allreduce"), "--emulate", "--json")
+    assert (told.exit_code, problem_ids(told.stdout)) == (2, ["emulation.native-arch"])
+    assert platform.machine() in told.stderr
 
 
 def test_in_a_shared_root_it_is_refused(
     home: Home, has: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Home, "group", 1)
-    told = smoke(home, "--emulate")
-    assert told.exit_code == 2
-    assert "an emulated environment cannot be proved in a shared root" in told.stderr
+    told = smoke(home, "--emulate", "--json")
+    assert (told.exit_code, problem_ids(told.stdout)) == (2, ["emulation.shared-root"])

@@ -11,9 +11,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
-from envbuilder.commands.diagnose import build_hints
-from envbuilder.model.knowledge import Knowledge
-from envbuilder.model.symptom import Symptom
+from envbuilder.diagnosis.command import build_hints
+from envbuilder.knowledge.rows import Knowledge
+from envbuilder.knowledge.symptoms import Symptom
+from tests.verbs import problem_ids
 
 FULL = "OSError: [Errno 28] No space left on device: 'x'\n"
 MISSING = "ImportError: libgone.so.1: cannot open shared object file: No such file or directory\n"
@@ -41,7 +42,7 @@ cause    file-system-full (certain): the file system is full
          {tmp_path}/log:2
          | OSError: [Errno 28] No space left on device: 'x'
          do: free some space, or use another --root
-         to be sure: df -h and df -i of that folder, on the node that wrote the
+         to confirm: df -h and df -i of that folder, on the node that wrote the
              log
 
 1 error
@@ -59,7 +60,7 @@ def test_all_shows_the_lines_around(tmp_path: Path) -> None:
 def test_a_log_without_a_known_error(tmp_path: Path, text: str) -> None:
     shown = run(written(tmp_path / "log", text))
     assert shown.exit_code == 0
-    assert "no known error is in it" in shown.stdout
+    assert json.loads(run("--json", tmp_path / "log").stdout)["findings"] == []
 
 
 def test_a_warning_makes_no_exit_code(tmp_path: Path) -> None:
@@ -88,7 +89,7 @@ def test_a_folder_of_logs_of_ranks(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "out" / "fifo")
     (tmp_path / "out" / "loop").symlink_to(".")
     shown = run(tmp_path / "out")
-    assert "rank 1 failed first (file-system-full)" in shown.stdout
+    assert "rank 1 failed" in shown.stdout
 
 
 def test_a_fifo_is_read_where_it_is_named(tmp_path: Path) -> None:
@@ -102,20 +103,20 @@ def test_a_fifo_is_read_where_it_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "problem"),
     [
-        (lambda path: None, "cannot be read: No such file"),
-        (lambda path: path.mkdir(), "no file is in the folder"),
-        (lambda path: path.write_bytes(b"\x7fELF\x02core"), "is a program or a core file, no log"),
+        (lambda path: None, "log.not-readable"),
+        (lambda path: path.mkdir(), "log.folder-empty"),
+        (lambda path: path.write_bytes(b"\x7fELF\x02core"), "log.not-text"),
     ],
     ids=["absent", "empty-folder", "core"],
 )
-def test_what_is_no_log(tmp_path: Path, make: object, said: str) -> None:
+def test_what_is_no_log(tmp_path: Path, make: object, problem: str) -> None:
     path = tmp_path / "log"
     make(path)  # type: ignore[operator]
-    shown = run(path)
-    assert shown.exit_code == 2
-    assert said in shown.stderr
+    shown = run(path, "--json")
+    assert (shown.exit_code, problem_ids(shown.stdout)) == (2, [problem])
+    assert str(path) in shown.stderr
 
 
 def test_symptoms_of_a_folder_of_ones_own(tmp_path: Path) -> None:
@@ -130,7 +131,8 @@ symptoms:
     written(tmp_path / "ours/knowledge/symptoms.yaml", text)
     log = written(tmp_path / "log", "FLEXlm error:  -5,357\n")
     shown = run("--recipes", tmp_path / "ours", log)
-    assert "licence-server (likely): the compiler gets no licence (error -5)" in shown.stdout
+    assert "licence-server (likely)" in shown.stdout
+    assert "(error -5)" in shown.stdout
 
 
 def test_a_group_that_the_pattern_lacks_is_an_error(tmp_path: Path) -> None:
@@ -138,7 +140,7 @@ def test_a_group_that_the_pattern_lacks_is_an_error(tmp_path: Path) -> None:
     written(tmp_path / "ours/knowledge/symptoms.yaml", text)
     shown = run("--recipes", tmp_path / "ours", written(tmp_path / "log", ""))
     assert shown.exit_code == 2
-    assert "the pattern has no group 'name'" in shown.stderr
+    assert "'name'" in shown.stderr
 
 
 def test_what_a_step_of_a_build_is_told(tmp_path: Path) -> None:

@@ -19,19 +19,19 @@ from typing import Any
 
 import pytest
 
+from envbuilder.base import canonical_json
 from envbuilder.commands.bundle import verify
-from envbuilder.commands.context import Context
 from envbuilder.commands.environments import info, list_all
-from envbuilder.commands.image_contents import OpenedRoot
-from envbuilder.commands.options import SignatureOptions
 from envbuilder.errors import EnvbuildError
-from envbuilder.model.base import canonical_json
 from envbuilder.record import read_all
-from envbuilder.report import problems_text
+from envbuilder.reporter import problems_text
 from envbuilder.target_tools.bundle import read_facts
 from envbuilder.target_tools.root import layout, publish, store
 from envbuilder.views import building
 from envbuilder.views import environments as views
+from envbuilder.workflow.context import Context
+from envbuilder.workflow.image_contents import OpenedRoot
+from envbuilder.workflow.options import SignatureOptions
 from tests.cli.bundles import write_bundle
 from tests.cli.published import planned, publish_plan
 from tests.record.proofs import proved
@@ -230,7 +230,7 @@ def context(tmp_path: Path) -> Context:
     from datetime import datetime, timezone
     from io import StringIO
 
-    from envbuilder.report import Report
+    from envbuilder.reporter import Report
 
     return Context(
         environ={},

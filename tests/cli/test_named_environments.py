@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
 from tests.cli.published import planned, publish_plan
+from tests.verbs import problem_ids
 
 # Nothing in it depends on the Python.
 pytestmark = pytest.mark.thorough
@@ -185,9 +186,9 @@ def test_a_changed_recipe_is_not_built(root: Root) -> None:
     assert value(answer)["environment"] is None
     first, second, *_ = str(value(answer)["text"]).splitlines()
     assert first == "#!/usr/bin/env bash"
-    assert second.startswith("# mytorch is not built")
-    assert "mytorch/1" in second
-    assert "warning: mytorch is not built" in answer.stderr
+    assert second.startswith("# ")
+    assert all(each in second for each in ("mytorch", "mytorch/1", "envbuild create"))
+    assert "warning: " in answer.stderr
     assert value(root("launch", root.recipe, "--json", "--", "x"))["number"] is None
     assert value(root("why", "mpi4py", root.recipe, "--json"))["environment"] is None
     # By its name it is the published one.
@@ -204,8 +205,9 @@ def test_every_form_of_what_is_not_built_says_so_first(tmp_path: Path) -> None:
     for file in files:
         first, second, *_ = file.read_text(encoding="utf-8").splitlines()
         said = second if first.startswith(("#!", "#%Module")) else first
-        assert said.lstrip("#- ").startswith("allreduce is not built"), file.name
-        assert f"envbuild create allreduce --site local --root {tmp_path}/root" in said
+        assert said.lstrip("#- ").startswith("allreduce"), file.name
+        words = ("envbuild create allreduce", "--site local", f"--root {tmp_path}/root")
+        assert all(each in said for each in words), file.name
 
 
 def test_a_lock_that_is_published_is_that_environment(root: Root, tmp_path: Path) -> None:
@@ -214,7 +216,7 @@ def test_a_lock_that_is_published_is_that_environment(root: Root, tmp_path: Path
     assert value(root("render", *words))["environment"] == "mytorch/1"
     elsewhere = value(run("render", *words, "--root", tmp_path / "other"))
     assert elsewhere["environment"] is None
-    assert str(elsewhere["text"]).splitlines()[1].startswith("# mytorch is not built")
+    assert "envbuild create" in str(elsewhere["text"]).splitlines()[1]
 
 
 # What stands in for Slurm and the machine's own programs, which no job may run.
@@ -281,9 +283,9 @@ def test_a_job_of_a_damaged_environment_ends_before_the_first_rank(
 @pytest.mark.parametrize("damage", [remove_python, remove_launcher])
 def test_launch_reports_a_damaged_environment(damage: object, root: Root) -> None:
     damage(root)  # type: ignore[operator]
-    answer = root("launch", "mytorch", "--", "python", "x.py")
-    assert (answer.exit_code, answer.stdout) == (8, "")
-    assert f"there is no {root.prefix}" in answer.stderr
+    answer = root("launch", "mytorch", "--json", "--", "python", "x.py")
+    assert (answer.exit_code, problem_ids(answer.stdout)) == (8, ["environment.damaged"])
+    assert str(root.prefix) in answer.stderr
 
 
 def test_render_reports_a_damaged_environment(root: Root) -> None:
@@ -296,16 +298,16 @@ def test_what_has_lost_its_prefix_is_not_published(root: Root) -> None:
     move_prefix(root)
     assert value(root("render", root.recipe, "--as", "slurm", "--json"))["environment"] is None
     for words in (("render", "--as", "slurm"), ("launch",), ("why", "mpich")):
-        answer = root(*words, "mytorch")
-        assert (answer.exit_code, answer.stdout) == (2, "")
-        assert "no environment 'mytorch' is published" in answer.stderr
+        answer = root(*words, "mytorch", "--json")
+        assert (answer.exit_code, problem_ids(answer.stdout)) == (2, ["environment.not-published"])
+        assert "'mytorch'" in answer.stderr
 
 
 def test_a_job_of_what_is_not_built_ends_before_the_first_rank(root: Root, tmp_path: Path) -> None:
     root.change_recipe()
     done = run_job(root.job(root.recipe), tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("error: mytorch is not built")
+    assert done.stderr.startswith("error: mytorch ")
 
 
 def line_of(root: Root, *program: str) -> str:
@@ -342,7 +344,8 @@ def test_the_launch_line_checks_before_it_starts(shell: str, root: Root, tmp_pat
     (others / "python").unlink()
     refused = in_shell(line, (others, own, *system), command)
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr.startswith(f"error: mpiexec is {others}/mpiexec, not {own}/mpiexec")
+    assert refused.stderr.startswith("error: mpiexec ")
+    assert all(f"{each}/mpiexec" in refused.stderr for each in (others, own))
 
 
 def test_another_path_of_the_same_root_is_the_same_environment(root: Root, tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from typer.testing import CliRunner, Result
 from envbuilder.cli import app
 from envbuilder.errors import BuildError, os_error
 from envbuilder.files import write_atomically
-from envbuilder.report import Report
+from envbuilder.reporter import Report
+from tests.verbs import problem_ids
 
 # Each verb that writes one file. None of them may come to its work: some would use the network.
 VERBS = [
@@ -35,18 +36,21 @@ def run(*words: str) -> Result:
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_folder_that_is_not_there_is_said_before_the_work(verb: str, tmp_path: Path) -> None:
     file = tmp_path / "missing" / "our.yaml"
-    answer = run(*verb.split(), "--output", str(file))
+    json_option = () if verb.startswith("ci render") else ("--json",)
+    answer = run(*verb.split(), "--output", str(file), *json_option)
     assert answer.exit_code == 2, answer.output
-    assert f"error: no such folder: '{file.parent}'\n\nhint: make it first\n" in answer.stderr
+    assert f"'{file.parent}'" in answer.stderr
+    if json_option:
+        assert problem_ids(answer.stdout) == ["output.folder-missing"]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for name, said in (("pipe", "is no regular file"), ("", "is a folder")):
-        answer = run("lock", "allreduce", "--output", f"{tmp_path}/{name}")
-        assert answer.exit_code == 2
-        assert said in answer.stderr
+    for name in ("pipe", ""):
+        answer = run("lock", "allreduce", "--output", f"{tmp_path}/{name}", "--json")
+        assert (answer.exit_code, problem_ids(answer.stdout)) == (2, ["output.not-a-file"])
+        assert f"'{tmp_path}/{name}'" in answer.stderr.replace(f"'{tmp_path}'", f"'{tmp_path}/'")
     assert (tmp_path / "pipe").is_fifo()
 
 
@@ -55,21 +59,21 @@ def test_a_folder_that_one_may_not_write_to(
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
     for words in (("lock", "allreduce"), ("render", "allreduce"), ("module", "render")):
-        answer = run(*words, "--output", str(tmp_path / "file"))
-        assert answer.exit_code == 2, answer.output
-        assert f"you may not write to the folder '{tmp_path}'" in answer.stderr
+        answer = run(*words, "--output", str(tmp_path / "file"), "--json")
+        assert (answer.exit_code, problem_ids(answer.stdout)) == (2, ["output.not-writable"])
+        assert f"'{tmp_path}'" in answer.stderr
 
 
 def test_a_folder_below_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("ours")
-    answer = run("render", "allreduce", "--output", str(tmp_path / "file" / "below"))
-    assert answer.exit_code == 2
-    assert f"'{tmp_path}/file' is no folder" in answer.stderr
+    answer = run("render", "allreduce", "--output", str(tmp_path / "file" / "below"), "--json")
+    assert (answer.exit_code, problem_ids(answer.stdout)) == (2, ["output.not-a-folder"])
+    assert f"'{tmp_path}/file'" in answer.stderr
 
 
 def test_a_failed_write_names_the_file_and_not_the_one_beside_it(tmp_path: Path) -> None:
     for path in (tmp_path / "missing" / "file", tmp_path):
-        with pytest.raises(OSError, match=str(tmp_path)) as caught:
+        with pytest.raises(OSError) as caught:  # noqa: PT011 - compared below
             write_atomically(path, "text")
         assert (caught.value.filename, caught.value.filename2) == (str(path), None)
     assert list(tmp_path.iterdir()) == []
@@ -77,25 +81,25 @@ def test_a_failed_write_names_the_file_and_not_the_one_beside_it(tmp_path: Path)
 
 def test_the_hint_is_of_roots_and_of_outputs() -> None:
     (problem,) = os_error(PermissionError(errno.EACCES, "Permission denied", "/x")).problems
-    assert problem.message == "Permission denied: /x"
-    assert problem.hints == (
-        "you may not write there: use another --root or --output, or ask its owner",
-    )
+    assert (problem.id, problem.message) == ("file.no-permission", "Permission denied: /x")
+    (hint,) = problem.hints
+    assert "--root" in hint
+    assert "--output" in hint
 
 
 def test_standard_output_that_takes_nothing_is_no_matter_of_a_root() -> None:
     with (
         Path("/dev/full").open("w", buffering=1) as full,
-        pytest.raises(BuildError, match="the output cannot be written: No space left") as caught,
+        pytest.raises(BuildError) as caught,
     ):
         Report(full, full).raw("text\n" * 10_000)
-    assert caught.value.problems[0].hints == ()
+    assert (caught.value.id, caught.value.problems[0].hints) == ("output.write-failed", ())
 
 
 def test_a_lock_that_is_written_is_printed_as_json_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from envbuilder.commands import lock
+    from envbuilder.workflow import lock
 
     class Made:
         def text(self) -> str:

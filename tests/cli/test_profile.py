@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from envbuilder import data
 from envbuilder.cli import app
 from envbuilder.render.templates import render
+from tests.verbs import problem_ids
 
 SCOREP = {"name": "Score-P/6.0-gcccuda-2018b", "home": "/sw/installed/Score-P/6.0"}
 
@@ -68,29 +69,28 @@ def test_jobs_start_through_score_p_and_hints_ask_for_the_variant(site: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("words", "exit_code", "told"),
+    ("words", "exit_code", "problem"),
     [
-        (("horovod-mpi", "--site", "taurus-ml"), 3, "site taurus-ml has no module Score-P"),
-        (("allreduce", "--site", "taurus-alpha"), 2, "recipe allreduce builds none"),
-        (("horovod-module", "--site", "taurus-ml"), 2, "recipe horovod-module builds none"),
+        (("horovod-mpi", "--site", "taurus-ml"), 3, "profile.module-missing"),
+        (("allreduce", "--site", "taurus-alpha"), 2, "profile.no-horovod"),
+        (("horovod-module", "--site", "taurus-ml"), 2, "profile.no-horovod"),
         (
             ("horovod-pytorch-conda", "--arch", "ppc64le"),
-            *(2, "cannot be used in a conda environment"),
+            *(2, "profile.unsupported-backend"),
         ),
     ],
 )
 def test_where_there_is_nothing_to_measure_with_it_says_so(
-    words: tuple[str, ...], exit_code: int, told: str
+    words: tuple[str, ...], exit_code: int, problem: str
 ) -> None:
-    code, out, said = envbuild("plan", *words, "--profile", "scorep")
-    assert (code, out) == (exit_code, "")
-    assert told in said
+    code, out, _ = envbuild("plan", *words, "--profile", "scorep", "--json")
+    assert (code, problem_ids(out)) == (exit_code, [problem])
 
 
 def test_an_unknown_profile_names_the_nearest() -> None:
-    code, _, said = envbuild("plan", "horovod-mpi", "--profile", "score-p")
-    assert code == 2
-    assert "did you mean 'scorep'" in said
+    code, out, said = envbuild("plan", "horovod-mpi", "--profile", "score-p", "--json")
+    assert (code, problem_ids(out)) == (2, ["option.unknown-value"])
+    assert "'scorep'" in said
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,13 @@ from typing import NamedTuple
 import pytest
 from typer.testing import CliRunner, Result
 
-from envbuilder.blob_signatures import read_key
 from envbuilder.cli import app
 from envbuilder.images import OciConfig, pack_layout
 from envbuilder.model.plan import Plan
+from envbuilder.workflow.blob_signatures import read_key
 from tests.cli.published import planned, publish_plan
 from tests.made_up_files import locked
+from tests.verbs import problem_ids
 
 pytest.importorskip("cryptography")
 # Nothing in it depends on the Python.
@@ -196,10 +197,14 @@ def test_what_cosign_writes_as_json_is_read(
 
 def test_only_keys_that_are_known_are_keys(files: Path, keys: Callable[..., Key]) -> None:
     private, p384 = keys("p256").private, keys("p384").public
-    for key, said in ((private, "no public key"), (p384, "P-256"), (files / "none", "none")):
-        done = run("bundle", "verify", files / "bundle.tar.gz", "--key", key)
-        assert (done.exit_code, done.stdout) == (2, "")
-        assert said in done.stderr
+    for key, problem in (
+        (private, "key.not-pem"),
+        (p384, "key.unsupported-type"),
+        (files / "none", "key.not-readable"),
+    ):
+        done = run("bundle", "verify", files / "bundle.tar.gz", "--key", key, "--json")
+        assert (done.exit_code, problem_ids(done.stdout)) == (2, [problem])
+        assert str(key) in done.stderr
 
 
 def test_there_has_to_be_a_file_that_is_signed(files: Path, keys: Callable[..., Key]) -> None:

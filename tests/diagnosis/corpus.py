@@ -15,11 +15,11 @@ from pathlib import Path
 import yaml
 
 from envbuilder import data
-from envbuilder.commands.diagnose import known_symptoms
+from envbuilder.diagnosis.command import known_symptoms
 from envbuilder.diagnosis.conclusion import KnownSymptom, conclude
 from envbuilder.diagnosis.search import search
+from envbuilder.diagnosis.values import Diagnosis
 from envbuilder.documents.knowledge import load_knowledge
-from envbuilder.model.diagnosis import Diagnosis
 
 LOGS = Path(__file__).parent / "logs"
 PAGE = Path(__file__).parents[2] / "docs" / "diagnosing.md"

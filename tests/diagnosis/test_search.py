@@ -14,6 +14,7 @@ from envbuilder.diagnosis import search as searching
 from envbuilder.diagnosis.reading import LONGEST, lines
 from envbuilder.diagnosis.search import COUNTED, search
 from envbuilder.diagnosis.signs import Sign
+from tests.golden_texts import Golden
 
 MISSING = (
     b"python: error while loading shared libraries: libnccl.so.2: cannot open shared object file"
@@ -120,37 +121,28 @@ def test_a_traceback_of_one_rank_between_the_lines_of_another() -> None:
 [0] ValueError: a shape that does not fit
 """
     (finding,) = diagnosed(text).findings
-    assert (
-        finding.cause
-        == "the program ended with an exception: ValueError: a shape that does not fit"
-    )
-    assert finding.places[0].text[-1] == "ValueError: a shape that does not fit"
+    last = text.decode().splitlines()[-1].removeprefix("[0] ")
+    assert (finding.id, finding.places[0].text[-1]) == ("python-exception", last)
+    assert finding.cause.endswith(last)
 
 
 @pytest.mark.parametrize(
-    ("logs", "said"),
+    "logs",
     [
-        (
-            [CLOSED, FULL, CLOSED],
-            "rank 1 failed first (file-system-full); the others report what follows from it",
-        ),
-        ([b"fine", FULL], "rank 1 failed first (file-system-full); the others say nothing of an "),
-        ([FULL, FULL], "all of 2 report the same: file-system-full"),
-        ([FULL, FULL, MISSING, FULL], "rank 2 reports another error (library-not-found) than the "),
-        ([FULL, MISSING], "the 2 report 2 different errors"),
-        (
-            [CLOSED, b"nothing", CLOSED],
-            "rank 1 says nothing, and the others wait for it or lost it",
-        ),
-        ([CLOSED, CLOSED], "all of 2 wait or lost another; none says why"),
-        (
-            [b"2026-11-01 10:00:05 " + FULL, b"2026-11-01 10:00:02 " + FULL],
-            "all of 2 report the same: file-system-full; rank 1 did so first, at 2026-11-01",
+        pytest.param([CLOSED, FULL, CLOSED], id="first"),
+        pytest.param([b"fine", FULL], id="alone"),
+        pytest.param([FULL, FULL], id="same"),
+        pytest.param([FULL, FULL, MISSING, FULL], id="odd"),
+        pytest.param([FULL, MISSING], id="different"),
+        pytest.param([CLOSED, b"nothing", CLOSED], id="silent"),
+        pytest.param([CLOSED, CLOSED], id="lost"),
+        pytest.param(
+            [b"2026-11-01 10:00:05 " + FULL, b"2026-11-01 10:00:02 " + FULL], id="earlier"
         ),
     ],
 )
-def test_ranks_that_differ_are_told_apart(logs: list[bytes], said: str) -> None:
-    assert (diagnosed(*logs).ranks_differ or "").startswith(said)
+def test_ranks_that_differ_are_told_apart(logs: list[bytes], golden: Golden) -> None:
+    golden(diagnosed(*logs).ranks_differ or "")
 
 
 def test_logs_without_an_error_say_nothing_of_ranks() -> None:
@@ -173,15 +165,17 @@ def test_a_log_is_named_by_its_rank_where_the_names_tell_it(
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "first"),
     [
-        ("gloo-raise", "rank 1 failed first (python-exception); the others report"),
-        ("gloo-size", "rank 0 failed first (gloo-mismatch); the others report"),
-        ("gloo-die", "rank 1 says nothing, and the others wait for it or lost it"),
-        ("gloo-hang", "rank 1 says nothing, and the others wait for it or lost it"),
+        ("gloo-raise", "rank 1 "),
+        ("gloo-size", "rank 0 "),
+        ("gloo-die", "rank 1 "),
+        ("gloo-hang", "rank 1 "),
     ],
 )
-def test_logs_of_real_ranks(name: str, said: str) -> None:
+def test_logs_of_real_ranks(name: str, first: str, golden: Golden) -> None:
     """PyTorch over Gloo: rank 1 raises, has another size, ends by os._exit, sleeps."""
     logs = [(LOGS / "ranks" / f"{name}.{rank}.log").read_bytes() for rank in (0, 1)]
-    assert (diagnosed(*logs).ranks_differ or "").startswith(said)
+    said = diagnosed(*logs).ranks_differ or ""
+    assert said.startswith(first)
+    golden(said)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.host import Host
-from envbuilder.model.doctor import Item, Section
+from envbuilder.machine.host import LocalMachine
+from envbuilder.machine.item_values import Item, Section
 
 DATA = Path(__file__).parent / "data"
 
@@ -57,9 +57,9 @@ class Machine:
         return place
 
 
-def host(machine: Machine, **environ: str) -> Host:
+def host(machine: Machine, **environ: str) -> LocalMachine:
     """Look at *machine* with further variables set."""
-    return Host({**machine.environ, **environ}, files=machine.files)
+    return LocalMachine({**machine.environ, **environ}, files=machine.files)
 
 
 def item(section: Section, item_id: str) -> Item:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from envbuilder.doctor.examine import examine as doctor
-from envbuilder.doctor.items import texts
-from envbuilder.model.doctor import Capability, DoctorReport, Item
+from envbuilder.machine.item_values import Capability, DoctorReport, Item
+from envbuilder.machine.items import texts
 from envbuilder.model.site import Site
 from envbuilder.target_tools.messages import one_line
 from tests.shipped import read_shipped

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envbuilder.doctor.mpi import identify
 from envbuilder.doctor.network import address, pip_options
-from envbuilder.host import Host, search_path
+from envbuilder.machine.host import LocalMachine, search_path
+from envbuilder.machine.mpi_programs import identify
 from envbuilder.target_tools.messages import one_line
 
 pytestmark = pytest.mark.thorough
@@ -48,7 +48,7 @@ def test_any_pip_configuration_is_read_or_refused(
     files = tmp_path_factory.mktemp("files")
     (files / "etc").mkdir()
     (files / "etc" / "pip.conf").write_text(text, encoding="utf-8", errors="replace")
-    options, read, broken = pip_options(Host({"PATH": ""}, files=files))
+    options, read, broken = pip_options(LocalMachine({"PATH": ""}, files=files))
     assert read == ["/etc/pip.conf"]
     assert not (options and broken)
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.doctor.detection import snapshot
-from envbuilder.doctor.system import system_components
-from envbuilder.host import Host, machine_arch
-from envbuilder.host.mpi import open_mpi_facts
+from envbuilder.machine.detection import snapshot
+from envbuilder.machine.host import LocalMachine, machine_arch
+from envbuilder.machine.mpi import open_mpi_facts
+from envbuilder.machine.system import system_components
 from envbuilder.model.site import Site, StatedModule, SystemComponent
 
 from .conftest import Machine, host
@@ -321,7 +321,7 @@ def test_a_stated_module_s_programs_are_the_module_s(machine: Machine) -> None:
 def test_a_program_that_hangs_costs_its_component_alone(machine: Machine) -> None:
     machine.tool("g++", "exec /bin/sleep 30")
     machine.tool("cmake", CMAKE)
-    looked = Host(machine.environ, files=machine.files, patience=0.5)
+    looked = LocalMachine(machine.environ, files=machine.files, patience=0.5)
     assert [each.component for each in system_components(looked)] == ["cmake"]
 
 
@@ -331,7 +331,7 @@ def test_this_machine_s_compiler_and_mpi(need: Callable[[str], str]) -> None:
     said = subprocess.run(
         [compiler, "-dumpfullversion"], capture_output=True, text=True, check=True
     )
-    those = {each.component: each for each in system_components(Host(os.environ))}
+    those = {each.component: each for each in system_components(LocalMachine(os.environ))}
     assert those["gcc"].version == said.stdout.strip()
     mpi = those[next(name for name in ("openmpi", "mpich") if name in those)]
     assert mpi.facts["development"] is True

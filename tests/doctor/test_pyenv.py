@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.doctor.detection import snapshot
-from envbuilder.host import Host
-from envbuilder.host.pyenv import NotActiveError, behind_shim
+from envbuilder.machine.detection import snapshot
+from envbuilder.machine.host import LocalMachine
+from envbuilder.machine.pyenv import NotActiveError, behind_shim
 from envbuilder.model.site import Site
 
 from .conftest import Machine
@@ -58,7 +58,7 @@ def found(machine: Machine, name: str, cwd: Path | None = None, **environ: str) 
     """Return what a shim stands for, below the folder of the test."""
     root = machine.folder / "pyenv"
     path = f"{root}/shims:{machine.bin}"
-    host = Host({**machine.environ, "PATH": path, **environ}, cwd or machine.home)
+    host = LocalMachine({**machine.environ, "PATH": path, **environ}, cwd or machine.home)
     program = behind_shim(f"{root}/shims/{name}", host)
     return program and program.removeprefix(f"{root}/versions/")
 
@@ -120,7 +120,7 @@ def test_a_version_outside_of_pyenv_is_none(machine: Machine, version: str) -> N
 
 def test_other_scripts_are_what_they_are(machine: Machine) -> None:
     shim = machine.tool("python3", "exec somewhere/else", folder="shims")
-    assert behind_shim(str(shim), Host(machine.environ)) == str(shim)
+    assert behind_shim(str(shim), LocalMachine(machine.environ)) == str(shim)
 
 
 @pytest.mark.integration
@@ -132,10 +132,9 @@ def test_no_shim_is_started(machine: Machine, base_python: str) -> None:
         program.symlink_to(base_python)
     detected = snapshot(SITE, {**machine.environ, "PATH": f"{root}/shims"})
     assert [each.path for each in detected.snapshot.interpreters] == [base_python]
-    assert detected.notes == (
-        f"skipped {root}/shims/python3.9: pyenv has it in 3.9.18, which is not active "
-        "(choose it with PYENV_VERSION, or name its path under pythons in a site file)",
-    )
+    (note,) = detected.notes
+    assert note.startswith(f"skipped {root}/shims/python3.9: ")
+    assert all(each in note for each in ("3.9.18", "PYENV_VERSION"))
     assert not (root / "started").exists()
 
 
@@ -147,7 +146,7 @@ def test_it_agrees_with_pyenv_itself(tmp_path: Path) -> None:
         pytest.skip("needs pyenv with a Python 3")
     (tmp_path / ".python-version").write_text(f"{versions[-1].name}\n{versions[0].name}\n")
     environ = {"PATH": f"{root}/shims:/usr/bin:/bin", "PYENV_ROOT": str(root), "HOME": "/"}
-    host = Host(environ, tmp_path)
+    host = LocalMachine(environ, tmp_path)
     for shim in (root / "shims" / "python3", root / "shims" / f"python{_series(versions[0])}"):
         done = subprocess.run(
             [program, "which", shim.name],

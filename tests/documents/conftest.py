@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
+from tests.golden_texts import golden  # noqa: F401 - a fixture
 from tests.shipped import read_shipped
 
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from envbuilder.model.condition import Condition, Value
-from envbuilder.model.knowledge import FlagRule, Knowledge
-from envbuilder.model.ranges import matches
+from envbuilder.knowledge.conditions import Condition, Value
+from envbuilder.knowledge.ranges import matches
+from envbuilder.knowledge.rows import FlagRule, Knowledge
 from envbuilder.resolve.facts import Facts
 from envbuilder.resolve.flag_table import reads, takes
+from envbuilder.runtimes import RUNTIMES
 
 Flags = Mapping[str, str]
 
@@ -148,7 +149,7 @@ def rule(known: Knowledge, name: str) -> FlagRule:
 
 
 def holds(row: FlagRule, flags: Flags) -> bool | None:
-    return Condition(row.when).evaluate(Facts(USES, flags).lookup)
+    return Condition(row.when).evaluate(Facts(USES, flags, RUNTIMES["horovod"]).lookup)
 
 
 def test_every_rule_has_a_case(known: Knowledge) -> None:
@@ -254,7 +255,9 @@ def test_homes_are_derived_where_they_are_needed(known: Knowledge) -> None:
     assert set(homes) == {"nccl", "cuda", "ddl"}
 
     def derived(of: str, flags: Flags) -> bool | None:
-        return Condition(homes[of] or "false").evaluate(Facts({}, flags).lookup)
+        return Condition(homes[of] or "false").evaluate(
+            Facts({}, flags, RUNTIMES["horovod"]).lookup
+        )
 
     assert derived("nccl", {"HOROVOD_GPU_OPERATIONS": "NCCL"})
     assert not derived("nccl", {"HOROVOD_GPU_ALLREDUCE": "MPI"})

@@ -9,11 +9,11 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envbuilder.commands.entries import entries
 from envbuilder.documents import yaml_nodes
 from envbuilder.documents.load import load_recipe, load_site
 from envbuilder.errors import EnvbuildError, ExitCode, Problem
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
+from envbuilder.workflow.entries import entries
 
 from .hostile import CASES, RECIPE, SITE, STEM, WITHOUT_LINE, Case, file_name
 
@@ -57,7 +57,7 @@ def test_refused(
         load_any(path, case.kind, known)
     problems = caught.value.problems
     assert caught.value.code is ExitCode.USAGE
-    assert any(case.expected in problem.message for problem in problems)
+    assert any(case.is_expected(problem.id, problem.message) for problem in problems)
     lines = 0
     for problem in problems:
         assert problem.place is not None

@@ -16,7 +16,7 @@ from envbuilder.documents import knowledge_cache as kept
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.knowledge_cache import knowledge_folder
 from envbuilder.errors import DocumentError
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
 
 # Nothing in it depends on the Python.
 pytestmark = pytest.mark.thorough
@@ -187,8 +187,9 @@ def test_what_is_wrong_is_never_kept(recipes: Path, cache: Path, tmp_path: Path)
     path = recipes / "knowledge" / "symptoms.yaml"
     first = path.read_text().partition("\n  - id: ")[2].partition("\n  - id: ")[0]
     path.write_text(f"{path.read_text()}\n  - id: {first}\n")
-    with pytest.raises(DocumentError, match="is taken"):
+    with pytest.raises(DocumentError) as caught:
         load_knowledge([recipes], cache)
+    assert caught.value.id == "knowledge.duplicate-id"
     assert not cache.exists()
 
 

@@ -14,17 +14,17 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from envbuilder import data
-from envbuilder.commands.entries import entries
+from envbuilder.base import WANTED
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.library import catalogue
 from envbuilder.documents.load import load_recipe, load_site
 from envbuilder.documents.row_checks import RowChecks
 from envbuilder.documents.schema import schemas
-from envbuilder.model.base import WANTED
-from envbuilder.model.knowledge import Knowledge, Ranges, Selection, Selector
+from envbuilder.knowledge.ranges import version
+from envbuilder.knowledge.rows import Knowledge, Ranges, Selection, Selector
 from envbuilder.model.plan import Pin
 from envbuilder.model.proofs import is_mpi
-from envbuilder.model.ranges import version
+from envbuilder.workflow.entries import entries
 from tests.shipped import plain_yaml
 
 from .hostile import RECIPE, SITE

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from envbuilder.conda.formats import conda_lock, explicit, pixi_lock
+from envbuilder.conda.formats.packages import CondaEntry, PackageList, PipEntry, in_order
 from envbuilder.documents.source import read as read_source
 from envbuilder.documents.source import source_of
 from envbuilder.errors import DocumentError, UsageError
-from envbuilder.formats import conda_lock, explicit, pixi_lock
-from envbuilder.formats.packages import CondaEntry, PackageList, PipEntry, in_order
+from tests.golden_texts import Golden
 
 DATA = Path(__file__).parent / "data"
 FORGE = "https://conda.anaconda.org/conda-forge"
@@ -28,12 +29,10 @@ READERS: dict[str, Read] = {
 WRITERS = {"explicit": explicit.write, "conda-lock": conda_lock.write, "pixi": pixi_lock.write}
 
 
-def test_a_file_of_conda_lock() -> None:
+def test_a_file_of_conda_lock(golden: Golden) -> None:
     source = read_source(DATA / "conda-lock.yml")
     found, notes = conda_lock.read(source, "linux-64")
-    assert notes == (
-        f"{DATA / 'conda-lock.yml'}:2:1: linux-aarch64 is another platform, and left out",
-    )
+    golden(*notes, folder=DATA)
     assert (found.platform, found.channels) == ("linux-64", ("tests",))
     said = [(each.name, each.version, each.build, each.subdir) for each in found.conda]
     assert said == [
@@ -53,13 +52,10 @@ def test_a_file_of_conda_lock() -> None:
     assert [each.name for each in other.conda] == ["answer", "header", "python", "zones"]
 
 
-def test_a_file_of_pixi() -> None:
+def test_a_file_of_pixi(golden: Golden) -> None:
     source = read_source(DATA / "pixi.lock")
     found, notes = pixi_lock.read(source, "linux-64")
-    assert [each.partition("pixi.lock:")[2] for each in notes] == [
-        "21:3: dev is another environment, and left out",
-        "16:7: linux-aarch64 is another platform, and left out",
-    ]
+    golden(*notes, folder=DATA)
     assert (found.channels, found.indexes) == ((f"{MADE_UP}/",), ("https://index.example/simple",))
     assert [each.name for each in found.conda] == [
         "answer",
@@ -133,19 +129,21 @@ https://site.example/own/linux-64/x-y-1.0-h1_0.tar.bz2#sha256:{"c" * 64}
         "tzdata": (None, "b" * 32),
         "x-y": ("c" * 64, None),
     }
-    assert notes == ("list.txt:6:1: the list lacks own-1.0-0.tar.bz2",)
+    (note,) = notes
+    assert note.startswith("list.txt:6:1: ")
+    assert "own-1.0-0.tar.bz2" in note
 
 
 def test_credentials_are_refused_and_not_repeated() -> None:
     address = "https://me:secret@site.example/t/my-token/own/linux-64/x-1.0-0.tar.bz2"
     with pytest.raises(DocumentError) as refused:
         READERS["explicit"](f"@EXPLICIT\n{address}\n{address} more\n")
-    said = [f"{each.place}: {each.message}" for each in refused.value.problems]
     clean = "https://site.example/own/linux-64/x-1.0-0.tar.bz2"
-    assert said == [
-        f"list.txt:2:1: {clean} is written with credentials, which belong in no such file",
-        f"list.txt:3:1: no URL with a hash: {clean} more",
+    assert [(str(each.place), each.id) for each in refused.value.problems] == [
+        ("list.txt:2:1", "package-list.credentials-in-url"),
+        ("list.txt:3:1", "package-list.malformed-line"),
     ]
+    assert all(clean in each.message for each in refused.value.problems)
 
 
 WHOLE = PackageList(
@@ -189,11 +187,13 @@ def test_a_list_is_written_in_the_order_that_conda_links_it_in() -> None:
 
 def test_what_a_list_cannot_say() -> None:
     wheel = PipEntry("ty", "1.0", "https://index.example/ty-1.0-py3-none-any.whl", "e" * 64)
-    with pytest.raises(UsageError, match="conda packages alone, and pip installs ty"):
+    with pytest.raises(UsageError, match=r"\bty\b") as caught:
         explicit.write(PackageList("linux-64", (), (), (wheel,)))
+    assert caught.value.id == "package-list.pip-in-explicit-list"
     entry = CondaEntry(f"{FORGE}/noarch/tzdata-2023c-h71feb2d_0.conda", md5="3" * 32)
-    with pytest.raises(UsageError, match=r"no sha256 is known of tzdata-2023c-h71feb2d_0.conda"):
+    with pytest.raises(UsageError, match="tzdata-2023c-h71feb2d_0.conda") as caught:
         explicit.write(PackageList("linux-64", (), (entry,)))
+    assert caught.value.id == "package-list.missing-hash"
 
 
 def test_conda_lock_yml_as_it_is_written() -> None:
@@ -305,99 +305,60 @@ def test_every_form_becomes_every_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "text", "said"),
+    ("form", "text"),
     [
-        ("explicit", "", "list.txt:1:1: no explicit list: it has no line @EXPLICIT"),
-        ("explicit", f"{FORGE}/noarch/a-1-0.conda\n", "list.txt:1:1: @EXPLICIT must stand before"),
-        ("explicit", "@EXPLICIT\nnumpy=1.2\n", "list.txt:2:1: not the URL of a conda package"),
-        (
-            "explicit",
-            f"@EXPLICIT\n{FORGE}/noarch/a-1-0.conda#123\n",
-            "list.txt:2:1: no URL with a hash",
-        ),
-        (
-            "explicit",
-            f"@EXPLICIT\n{FORGE}/linux-64/a-1-0.conda\n{FORGE}/linux-64/a-2-0.conda\n",
-            "list.txt:3:1: a is there twice: a-1-0.conda stands at list.txt:2:1",
-        ),
-        (
-            "explicit",
-            f"@EXPLICIT\n{FORGE}/noarch/a-1-0.conda\n",
-            "list.txt:1:1: the packages are of no platform, or of several",
-        ),
-        (
-            "explicit",
-            f"# platform: linux-64\n@EXPLICIT\n{FORGE}/osx-64/a-1-0.conda\n",
-            "list.txt:3:1: a-1-0.conda is for osx-64, not for linux-64",
-        ),
-        (
-            "explicit",
-            "@EXPLICIT\nhttps://x.example/linux-64/a.whl\n",
-            "list.txt:2:1: not the URL of a conda package: https://x.example/linux-64/a.whl: it "
-            "does not end in .conda or .tar.bz2",
-        ),
-        ("conda-lock", "version: 2\n", "list.txt:1:10: only version 1 of conda-lock.yml is known"),
-        (
-            "conda-lock",
-            "version: 1\nmetadata:\n  platforms: [osx-64]\n",
-            "list.txt:3:3: it is for osx-64, not for linux-64",
-        ),
+        ("explicit", ""),
+        ("explicit", f"{FORGE}/noarch/a-1-0.conda\n"),
+        ("explicit", "@EXPLICIT\nnumpy=1.2\n"),
+        ("explicit", f"@EXPLICIT\n{FORGE}/noarch/a-1-0.conda#123\n"),
+        ("explicit", f"@EXPLICIT\n{FORGE}/linux-64/a-1-0.conda\n{FORGE}/linux-64/a-2-0.conda\n"),
+        ("explicit", f"@EXPLICIT\n{FORGE}/noarch/a-1-0.conda\n"),
+        ("explicit", f"# platform: linux-64\n@EXPLICIT\n{FORGE}/osx-64/a-1-0.conda\n"),
+        ("explicit", "@EXPLICIT\nhttps://x.example/linux-64/a.whl\n"),
+        ("conda-lock", "version: 2\n"),
+        ("conda-lock", "version: 1\nmetadata:\n  platforms: [osx-64]\n"),
         (
             "conda-lock",
             "version: 1\nmetadata: {platforms: [linux-64]}\npackage:\n"
             "- {platform: linux-64, manager: npm, name: x, url: x}\n",
-            "list.txt:4:33: no manager is called npm: conda or pip",
         ),
         (
             "conda-lock",
             "version: 1\nmetadata: {platforms: [linux-64]}\npackage:\n"
             "- {platform: linux-64, manager: conda, name: x}\n",
-            "list.txt:4:3: url is missing",
         ),
         (
             "conda-lock",
             "version: 1\nmetadata: {platforms: [linux-64]}\npackage:\n- platform: linux-64\n"
             f"  manager: conda\n  url: {FORGE}/noarch/a-1-0.conda\n  hash: {{sha256: '12'}}\n",
-            "list.txt:7:18: not a sha256: 12",
         ),
         (
             "conda-lock",
             "version: 1\nmetadata: {platforms: [linux-64]}\npackage:\n- platform: linux-64\n"
             "  manager: pip\n  name: x\n  version: '1'\n  url: git+https://x.example/x\n",
-            "list.txt:4:3: x comes from git+https://x.example/x: only files of an index",
         ),
-        ("conda-lock", "a: [1\n", "list.txt:1:4: a list in [ ] is not closed"),
-        ("pixi", "version: 1\n", "versions 5 and 6 of pixi.lock are known, and this is 1"),
-        ("pixi", "version: 6\n", "list.txt:1:1: environments must be there"),
-        (
-            "pixi",
-            "version: 6\nenvironments:\n  dev: {}\n",
-            "list.txt:3:3: it has no environment default; there: dev",
-        ),
-        (
-            "pixi",
-            "version: 6\nenvironments:\n  default:\n    packages:\n      osx-64: []\n",
-            "list.txt:5:7: it has no platform linux-64; there: osx-64",
-        ),
+        ("conda-lock", "a: [1\n"),
+        ("pixi", "version: 1\n"),
+        ("pixi", "version: 6\n"),
+        ("pixi", "version: 6\nenvironments:\n  dev: {}\n"),
+        ("pixi", "version: 6\nenvironments:\n  default:\n    packages:\n      osx-64: []\n"),
         (
             "pixi",
             "version: 6\nenvironments:\n  default:\n    packages:\n      linux-64:\n"
             f"      - conda: {FORGE}/noarch/a-1-0.conda\n",
-            "list.txt:6:9: nothing in packages says what conda",
         ),
         (
             "pixi",
             "version: 6\nenvironments:\n  default:\n    packages:\n      linux-64:\n"
             "      - pypi: ./\npackages:\n- {pypi: ./, name: own, version: '1'}\n",
-            "list.txt:8:3: own comes from ./: only files of an index",
         ),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(form: str, text: str, said: str) -> None:
+def test_what_is_wrong_is_said_with_its_place(form: str, text: str, golden: Golden) -> None:
     with pytest.raises(DocumentError) as refused:
         READERS[form](text)
     lines = [f"{each.place}: {each.message}" for each in refused.value.problems]
-    assert any(line.startswith(said) or said in line for line in lines), lines
+    golden(*lines)
     assert all(each.hints for each in refused.value.problems)
 
 
@@ -405,7 +366,9 @@ def test_packages_of_another_category_are_named() -> None:
     text = conda_lock.write(WHOLE).replace("category: main", "category: dev", 1)
     found, notes = READERS["conda-lock"](text)
     assert [each.name for each in found.conda] == ["pip", "python", "tzdata"]
-    assert notes == ("list.txt:1:1: the packages of category dev are left out",)
+    (note,) = notes
+    assert note.startswith("list.txt:1:1: ")
+    assert "category dev" in note
 
 
 def test_pixi_reads_what_is_written(tmp_path: Path) -> None:

@@ -12,29 +12,27 @@ import io
 import json
 import os
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from envbuilder import data as shipped
-from envbuilder.commands.diagnose import known_symptoms
+from envbuilder.diagnosis.command import known_symptoms
 from envbuilder.diagnosis.conclusion import KnownSymptom, conclude
 from envbuilder.diagnosis.search import search
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.errors import DriftError
 from envbuilder.images import read_header
-from envbuilder.inspect import checks
 from envbuilder.inspect.conda import conda_packages
 from envbuilder.inspect.reading import read_environment
-from envbuilder.mending.contents import UnfitError, Wheel
-from envbuilder.model.conda_order import spec_admits
-from envbuilder.module_system.modulefile_effects import of_lmod, of_tcl
+from envbuilder.knowledge.conda_order import spec_admits
+from envbuilder.machine.modules.modulefile_effects import of_lmod, of_tcl
 from envbuilder.target_tools import manifest
 from envbuilder.target_tools.distributions import parse_fields, parse_record
 from envbuilder.target_tools.elf import ElfError, read_library
 from envbuilder.target_tools.ld_so import MAGIC, read_cache
+from envbuilder.validate import checks
 from tests.images.image_files import sif
 
 # Between the files of one input.
@@ -131,14 +129,6 @@ def read_sif(data: bytes) -> object:
     return None
 
 
-def read_wheel(data: bytes) -> object:
-    with file_of(data) as path, contextlib.suppress(UnfitError):
-        member = Wheel(path).find("one/a.py", "sha256=AAAA")
-        with member.open() as stream:
-            return stream.read(1 << 20)
-    return None
-
-
 def read_lmod(data: bytes) -> object:
     return of_lmod(data.decode("utf-8", "replace"))
 
@@ -163,14 +153,6 @@ def read_log(data: bytes) -> object:
 def _sif() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         return sif(Path(folder, "a.sif"), bytes(64)).read_bytes()
-
-
-def _wheel() -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("one/a.py", "VALUE = 1\n")
-        archive.writestr("one-1.dist-info/RECORD", "one/a.py,sha256=AAAA,10\n")
-    return stream.getvalue()
 
 
 def _small_elf() -> bytes:
@@ -238,7 +220,6 @@ PARSERS: dict[str, Parser] = {
         (b'"times"', b'"link"', b'"kind": "other"', b"1e999", b"[[["),
     ),
     "sif": Parser(read_sif, (_sif(),), (b"SIF_MAGIC\0", b"\xff" * 8, b"\1" + bytes(7))),
-    "wheel": Parser(read_wheel, (_wheel(),), (b"PK\1\2", b"PK\3\4", b"PK\5\6")),
     "lmod": Parser(
         read_lmod,
         (

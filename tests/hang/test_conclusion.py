@@ -8,8 +8,9 @@ import pytest
 
 from envbuilder.hang.conclusion import conclude, place_of
 from envbuilder.hang.stacks import read_stack
-from envbuilder.model.hang import HangRank, StackFrame
+from envbuilder.hang.values import HangRank, StackFrame
 from envbuilder.process import Finished
+from tests.golden_texts import Golden
 
 SITE = "/env/lib/python3.11/site-packages"
 
@@ -78,22 +79,16 @@ def test_a_stopped_rank_is_the_one() -> None:
     assert "kill -CONT 101" in told.hint
 
 
-def test_a_rank_in_no_collective_is_waited_for() -> None:
+def test_a_rank_in_no_collective_is_waited_for(golden: Golden) -> None:
     told = conclude([rank(0, REDUCE), rank(1, SLEEP, state="asleep", cpu=0), rank(2, REDUCE)], 3)
     assert (told.verdict, told.culprits) == ("elsewhere", (1,))
-    assert told.says == (
-        "rank 1 is in no collective but in read_batch (data.py:3), asleep; "
-        "ranks 0,2 are waiting for it in MPI_Allreduce at step (a.py:5)"
-    )
+    golden(told.says, told.hint)
 
 
-def test_the_fewer_in_another_collective_are_named() -> None:
+def test_the_fewer_in_another_collective_are_named(golden: Golden) -> None:
     told = conclude([*(rank(each, REDUCE) for each in (0, 2, 3)), rank(1, BARRIER)], 4)
     assert (told.verdict, told.culprits) == ("apart", (1,))
-    assert told.says == (
-        "rank 1 is in MPI_Barrier at save (a.py:9), while ranks 0,2-3 are in "
-        "MPI_Allreduce at step (a.py:5)"
-    )
+    golden(told.says, told.hint)
 
 
 def test_one_collective_from_two_lines_is_told_apart() -> None:
@@ -102,11 +97,10 @@ def test_one_collective_from_two_lines_is_told_apart() -> None:
     assert (told.verdict, told.culprits) == ("apart", (2,))
 
 
-def test_ranks_that_are_not_here_are_missing() -> None:
+def test_ranks_that_are_not_here_are_missing(golden: Golden) -> None:
     told = conclude([rank(0, REDUCE), rank(2, REDUCE)], 4)
     assert (told.verdict, told.culprits) == ("missing", (1, 3))
-    assert "ranks 1,3 are of 4 ranks" not in told.says
-    assert told.says.startswith("ranks 1,3 of 4 are not on this machine, or have ended")
+    golden(told.says, told.hint)
 
 
 def test_all_in_one_place_blames_no_rank() -> None:
@@ -115,10 +109,10 @@ def test_all_in_one_place_blames_no_rank() -> None:
     assert "envbuild doctor" in told.hint
 
 
-def test_work_is_no_hang() -> None:
+def test_work_is_no_hang(golden: Golden) -> None:
     told = conclude([rank(0, SLEEP), rank(1, SLEEP)], 2)
     assert (told.verdict, told.culprits) == ("together", ())
-    assert "no rank is in a collective" in told.says
+    golden(told.says, told.hint)
     told = conclude([rank(0, REDUCE, moved=True), rank(1, BARRIER)], 2)
     assert (told.verdict, told.culprits) == ("moving", ())
 
@@ -131,9 +125,9 @@ def test_without_stacks_nothing_is_guessed() -> None:
 @pytest.mark.parametrize(
     ("text", "unseen"),
     [
-        ("no json", "py-spy wrote what is no stack"),
-        ("[]", "py-spy wrote what is no stack"),
-        ('[{"os_thread_id": 7, "frames": [{"name": "f"}]}]', "py-spy wrote what is no stack"),
+        ("no json", "the output of py-spy is not a stack"),
+        ("[]", "the output of py-spy is not a stack"),
+        ('[{"os_thread_id": 7, "frames": [{"name": "f"}]}]', "the output of py-spy is not a stack"),
         ('[{"os_thread_id": 7, "frames": []}]', None),
         (
             '[{"os_thread_id": 7, "frames": [{"name": "a\\nb", "filename": "x", "line": 1}]}]',

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from envbuilder.images import check_contract, fitting
-from envbuilder.launchers.srun import PMI
+from envbuilder.launching.launchers.srun import PMI
 from envbuilder.model.host_contract import Fit, HostedMpi, HostOffer, ImageNeeds
 from envbuilder.model.launch import Mpi
-from envbuilder.model.site import Launcher
+from envbuilder.model.site import SiteLauncher
 from envbuilder.render.image import bases
 
 KNOWN = bases().host_mpi
@@ -73,7 +73,7 @@ def test_the_mpi_of_the_host(inside: str, there: list[str], by: str | None) -> N
 def test_the_protocol_of_a_scheduler(
     mpi: str, pmi: tuple[str, ...] | None, command: tuple[str, ...], verdict: Fit
 ) -> None:
-    launcher = Launcher(kind="srun", command=command)
+    launcher = SiteLauncher(kind="srun", command=command)
     host = offer("openmpi 5.0.1", launcher=launcher, speaks=PMI, pmi=pmi)
     found = fit(ImageNeeds("x86_64", Mpi(*mpi.split()), None), host)
     assert found == {"architecture": "fits", "pmi": verdict}

@@ -110,7 +110,7 @@ def test_an_older_one_lacks_what_is_called(lab: Lab, tmp_path: Path) -> None:
     answer = lab.asked(library(tmp_path / "libmpi.so.12", "int MPI_Init_thread(){return 0;}"))
     assert fits(answer)["mpi symbols"] == "broken"
     (row,) = (each for each in answer.rows if each.fit == "broken")
-    assert row.why == "the host's MPI has no MPI_Send"
+    assert "MPI_Send" in str(row.why)
 
 
 def versioned(path: Path, name: str, version: str) -> Path:

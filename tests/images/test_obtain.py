@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from envbuilder.errors import BuildError, EnvbuildError, MissingToolError, UsageError
-from envbuilder.host import Host
 from envbuilder.images import BaseRequest, OciConfig, obtain, obtain_base, pack_layout, parse_base
 from envbuilder.images.obtain import UnpackedBase
+from envbuilder.machine.host import LocalMachine
 from tests.debian_system import system
 
 # What it is asked is kept. It has one image, at one place, and refuses at others as skopeo does.
@@ -73,7 +73,7 @@ class Stubs:
             "XDG_CACHE_HOME": str(self.folder / "cache"),
             "SECRET_TOKEN": "pass99word",
         }
-        request = BaseRequest(image, arch, Host(environ), copies or {})
+        request = BaseRequest(image, arch, LocalMachine(environ), copies or {})
         return obtain_base(request, said.append), said
 
     def refused(
@@ -120,10 +120,9 @@ def stubs(tmp_path: Path) -> Stubs:
 def test_a_tag_is_looked_up_once_and_its_digest_is_what_is_fetched(stubs: Stubs) -> None:
     found, said = stubs.obtain()
     pinned = f"reg.example/debian@sha256:{stubs.digest}"
-    assert said == [
-        f"reg.example/debian:12 is sha256:{stubs.digest}; to pin it: --base docker://{pinned}",
-        f"fetching {pinned} for x86_64, once",
-    ]
+    first, second = said
+    assert first.endswith(f"--base docker://{pinned}")
+    assert f"{pinned} for x86_64" in second
     assert (found.folder / "var/lib/dpkg/status").is_file()
     assert found.source.name == "reg.example/debian"
     assert found.source.sha256 == stubs.digest
@@ -163,9 +162,9 @@ def test_the_copies_of_a_site_are_asked_in_order_and_the_registry_is_not(
 def test_who_refuses_is_named_with_its_reason_and_no_password(stubs: Stubs) -> None:
     copies = {"docker.io": ["https://one.example", "https://two.example"]}
     said = stubs.refused(BuildError, base="docker://debian:12", copies=copies)
-    assert "docker.io/library/debian:12 cannot be fetched" in said
+    assert "docker.io/library/debian:12" in said
     for host in ("one", "two"):
-        assert f'{host}.example: reading "1": unauthorized: who asks?' in said
+        assert f'{host}.example: reading "1": unauthorized:' in said
     assert "skopeo login" in said
     assert "pass99word" not in said
     pinned = f"docker://reg.example/other@sha256:{stubs.digest}"
@@ -174,8 +173,9 @@ def test_who_refuses_is_named_with_its_reason_and_no_password(stubs: Stubs) -> N
 
 def test_an_image_for_another_architecture(stubs: Stubs) -> None:
     said = stubs.refused(UsageError, arch="ppc64le")
-    assert "reg.example/debian:12 is an image for x86_64, not for ppc64le" in said
-    assert "--arch x86_64 asks for that" in said
+    assert "reg.example/debian:12" in said
+    assert "x86_64, not for ppc64le" in said
+    assert "--arch x86_64" in said
 
 
 def test_a_disk_that_is_full_leaves_the_log_and_no_base(stubs: Stubs) -> None:
@@ -214,15 +214,17 @@ def test_an_archive_of_a_system(stubs: Stubs) -> None:
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(stubs.folder / "system", ".")
     found, said = stubs.obtain("debian 12.tar.gz")
-    assert said == ["fetching debian 12.tar.gz for x86_64, once"]
+    (line,) = said
+    assert "debian 12.tar.gz for x86_64" in line
     assert (found.folder / "etc/os-release").is_file()
     assert not (found.folder / "dev/null").exists()
     assert found.source.sha256 == hashlib.sha256(archive.read_bytes()).hexdigest()
     assert found.source.variables == ()
     assert stubs.asked() == []
     archive.write_bytes(b"not one")
-    with pytest.raises(BuildError, match="cannot be unpacked"):
+    with pytest.raises(BuildError) as raised:
         stubs.obtain("debian 12.tar.gz")
+    assert raised.value.id == "base.unpack-failed"
 
 
 @pytest.mark.parametrize("kind", ["file", "layout"])

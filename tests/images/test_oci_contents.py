@@ -19,6 +19,7 @@ from typer.testing import CliRunner, Result
 from envbuilder.cli import app
 from envbuilder.images import OciConfig, pack_layout
 from tests.images.image_files import system
+from tests.verbs import problem_ids
 
 # Nothing in it depends on the Python.
 pytestmark = pytest.mark.thorough
@@ -61,7 +62,7 @@ def test_it_says_what_the_sandbox_says(sandbox: Path, layout: Path) -> None:
     words = ["launch", str(layout), "--site", "local", "--", "python", "x.py"]
     refused = CliRunner().invoke(app, words)
     assert (refused.exit_code, refused.stdout) == (2, "")
-    assert "packs it as a SIF file" in refused.stderr
+    assert "SIF file" in refused.stderr
 
 
 def blobs(layout: Path) -> list[Path]:
@@ -110,7 +111,7 @@ def test_a_damaged_one_is_refused(layout: Path, damage: Callable[[Path], None]) 
     damage(layout)
     done = info(layout)
     assert done.exit_code == 8, done.output
-    assert "is no whole image" in done.stderr
+    assert problem_ids(info(layout, "--json").stdout) == ["image.damaged"]
 
 
 def test_what_is_no_image_of_ours(tmp_path: Path) -> None:
@@ -119,8 +120,8 @@ def test_what_is_no_image_of_ours(tmp_path: Path) -> None:
     pack_layout(tmp_path / "system", tmp_path / "x.oci", OciConfig("x86_64", "tag", (), {}))
     done = info(tmp_path / "x.oci")
     assert done.exit_code == 2
-    assert "holds no environment that envbuild made" in done.stderr
-    for count, said in ((0, "holds 0 images"), (2, "holds 2 images")):
+    assert problem_ids(info(tmp_path / "x.oci", "--json").stdout) == ["image.no-environment"]
+    for count, said in ((0, "contains 0 images"), (2, "contains 2 images")):
         listed = json.dumps({"manifests": [{}] * count})
         (tmp_path / "x.oci" / "index.json").write_text(listed)
         assert said in info(tmp_path / "x.oci").stderr

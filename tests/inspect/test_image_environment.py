@@ -12,18 +12,17 @@ import pytest
 import zoo
 from zoo import Made
 
-from envbuilder.commands.context import Context
-from envbuilder.commands.mending import fix
-from envbuilder.commands.validate import validate
-from envbuilder.commands.validate_options import MendOptions, ProvingOptions, ValidateOptions
 from envbuilder.errors import DriftError, UsageError
-from envbuilder.images.system import Entry, check_listing, entries
+from envbuilder.images.system import ImageEntry, check_listing, entries
 from envbuilder.inspect.libraries import glibc_of
 from envbuilder.model.validation import Validation
 from envbuilder.target_tools.elf import read_library
 from envbuilder.target_tools.files import real_in
 from envbuilder.target_tools.ld_so import Search
 from envbuilder.target_tools.manifest import look
+from envbuilder.validate.command import validate
+from envbuilder.validate.options import ProvingOptions, ValidateOptions
+from envbuilder.workflow.context import Context
 from tests.images.image_files import sif, squashfs
 
 Look_ = Callable[..., Validation]
@@ -135,24 +134,26 @@ def test_the_glibc_is_the_image_s(system: Made) -> None:
 def test_several_are_named(system: Made, outside: Context) -> None:
     folder = folder_of(system)
     shutil.copytree(system.prefix, folder / "srv" / "other", symlinks=True)
-    with pytest.raises(UsageError, match="2 environments of Python: /opt/venv, /srv/other"):
+    with pytest.raises(UsageError, match="/opt/venv, /srv/other") as caught:
         validate(str(folder), None, outside)
+    assert caught.value.id == "image.several-environments"
     other = validate(str(folder), None, outside, ValidateOptions(inside="/srv/other"))
     assert other.path.endswith(":/srv/other")
-    with pytest.raises(UsageError, match="begins with /"):
+    with pytest.raises(UsageError) as caught:
         validate(str(folder), None, outside, ValidateOptions(inside="srv/other"))
+    assert caught.value.id == "image.path-not-absolute"
 
 
 def test_what_an_image_is_not_asked(system: Made, outside: Context, tmp_path: Path) -> None:
     folder = folder_of(system)
-    with pytest.raises(UsageError, match="--run"):
+    with pytest.raises(UsageError) as caught:
         validate(str(folder), None, outside, ValidateOptions(proving=ProvingOptions(run=True)))
-    with pytest.raises(UsageError, match="is not mended"):
-        fix(str(folder), None, ValidateOptions(inside="/opt/venv"), MendOptions(fix=True), outside)
+    assert caught.value.id == "option.not-for-image"
     text = tmp_path / "text"
     text.write_text("no image\n")
-    with pytest.raises(UsageError, match="no environment of Python"):
+    with pytest.raises(UsageError) as caught:
         validate(str(text), None, outside)
+    assert caught.value.id == "environment.not-python"
     image = as_sif(folder)
     image.write_bytes(image.read_bytes()[:-9000])
     with pytest.raises(DriftError):
@@ -171,8 +172,9 @@ LISTED = {
 
 @pytest.mark.parametrize("name", LISTED)
 def test_bombs_are_not_unpacked(name: str, tmp_path: Path) -> None:
-    with pytest.raises(DriftError, match="what no image does"):
+    with pytest.raises(DriftError) as caught:
         check_listing(tmp_path / "image.sif", entries(LISTED[name]))
+    assert caught.value.id == "image.unsafe-contents"
 
 
 def test_a_listing_is_read() -> None:
@@ -182,9 +184,9 @@ def test_a_listing_is_read() -> None:
         "crw-rw-rw- root/root            1,   3 2020-01-01 00:00 squashfs-root/null\n"
     )
     assert list(entries(text)) == [
-        Entry("d", 37, "/"),
-        Entry("-", 12345, "/a b"),
-        Entry("c", 0, "/null"),
+        ImageEntry("d", 37, "/"),
+        ImageEntry("-", 12345, "/a b"),
+        ImageEntry("c", 0, "/null"),
     ]
 
 
@@ -198,5 +200,5 @@ def test_links_stay_in_a_system(path: str, real: str, tmp_path: Path) -> None:
     for name, target in LINKS.items():
         (tmp_path / name).symlink_to(target)
     assert real_in(str(tmp_path), path) == f"{tmp_path}{real}"
-    with pytest.raises(OSError, match="without end"):
+    with pytest.raises(OSError, match="/loop/x"):
         real_in(str(tmp_path), "/loop/x")

@@ -10,7 +10,7 @@ import zoo
 from ways import foreign, missing_library, relink_python
 from zoo import Made, Validate
 
-from envbuilder.inspect import imports
+from envbuilder.validate import imports
 
 
 def package(made: Made, name: str, text: str) -> None:

@@ -34,6 +34,7 @@ def test_a_file_that_conda_linked_was_changed(conda: Made, check: Validate) -> N
         "package.changed",
         "pyyaml 1.0 has 1 file not as installed",
     )
+    assert found.fix == "conda install --force-reinstall pyyaml=1.0"
 
 
 def test_a_package_for_any_python_as_conda_itself_records_it(conda: Made, check: Validate) -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from zoo import Made
 
-from envbuilder.inspect import checks
 from envbuilder.inspect.machine import isa_here, isa_levels, mount_of, mounts_here, parse_mounts
 from envbuilder.inspect.reading import read_environment
 from envbuilder.model.validation import Finding
+from envbuilder.validate import checks
 from tests.small_disk import mounted
 
 # Lines of real machines, their servers renamed: a login node with Lustre, and nodes with NFS.

@@ -127,7 +127,7 @@ def test_the_file_is_a_recipe_by_its_own_name(made: Made, tmp_path: Path) -> Non
             {"url": "https://me:pw@h/x", "vcs_info": {"vcs": "git", "commit_id": "abc"}},
             "git https://h/x, commit abc",
         ),
-        ([], "a place that its direct_url.json does not tell"),
+        ([], "direct_url.json"),
     ],
 )
 def test_what_is_from_elsewhere_is_told_and_not_in_it(url: object, words: str, made: Made) -> None:
@@ -136,7 +136,7 @@ def test_what_is_from_elsewhere_is_told_and_not_in_it(url: object, words: str, m
     recipe, unknown, _ = described(made)
     assert not any(each.startswith("ours") for each in recipe["packages"])
     (said,) = unknown
-    assert said.startswith("ours 1.0: it is from ")
+    assert said.startswith("ours 1.0: ")
     assert words in said
 
 
@@ -147,11 +147,8 @@ def test_what_a_recipe_cannot_name(made: Made) -> None:
     recipe, unknown, _ = described(made)
     assert "tool==1.0+local" in recipe["packages"]
     assert recipe["stack"]["numpy"] == "==0.0.1"
-    assert [each.split(":")[0].split(" is no ")[0] for each in unknown] == [
-        "numpy 0.0.1",
-        "odd one",
-        "which index has tool 1.0+local",
-    ]
+    names = ("numpy 0.0.1", "odd one", "tool 1.0+local")
+    assert [name in each for name, each in zip(names, unknown, strict=True)] == [True] * 3
 
 
 def test_what_python_puts_into_a_virtualenv_is_left_to_it(made: Made) -> None:
@@ -162,7 +159,7 @@ def test_what_python_puts_into_a_virtualenv_is_left_to_it(made: Made) -> None:
     made.say("pip", "METADATA", "Metadata-Version: 2.1\nName: pip\nVersion: 0.1\n\n")
     recipe, _, differs = described(made)
     assert recipe == before[0]
-    assert differs[0] == "it has pip 0.1: create takes the one of its Python"
+    assert "pip 0.1" in differs[0]
 
 
 def horovod(made: Made, *classes: str, framework: str = "torch") -> Path:
@@ -235,11 +232,9 @@ def test_a_library_that_no_loaded_module_brings(made: Made, need: Need) -> None:
     library = zoo.make_mpi(made.prefix.parent / "apps", "Spectrum MPI", "libmpi_ibm.so.3")
     zoo.compile_c(made.packages / f"uses{zoo.SUFFIX}", "", str(library))
     _, unknown, _ = described(made, LOADEDMODULES="spectrum-mpi/10.3")
-    assert unknown == [
-        f"what brings libmpi_ibm.so.3, which uses{zoo.SUFFIX} needs",
-        "whether it stands on the modules of this shell, spectrum-mpi/10.3: --loaded counts them "
-        "to it",
-    ]
+    library_line, module_line = unknown
+    assert all(each in library_line for each in ("libmpi_ibm.so.3", f"uses{zoo.SUFFIX}"))
+    assert all(each in module_line for each in ("spectrum-mpi/10.3", "--loaded"))
 
 
 def test_loaded_modules_are_named_as_they_are(made: Made, need: Need, tmp_path: Path) -> None:
@@ -258,7 +253,8 @@ def test_loaded_modules_are_named_as_they_are(made: Made, need: Need, tmp_path: 
     assert there == dict(zip(("python", "openmpi"), names[:2], strict=True))
     # What modules load along with them is not asked for.
     assert "gcc" not in recipe["stack"]
-    assert unknown == ["what the module GCC/12.2.0 brings: its file is gone"]
+    (line,) = unknown
+    assert "GCC/12.2.0" in line
 
 
 def test_what_a_site_states_of_a_module_that_does_not_say_it(
@@ -283,7 +279,7 @@ def test_what_a_site_states_of_a_module_that_does_not_say_it(
     assert modules == {"modules": [{"name": "vendor/1.0", "provides": {"openmpi": "4.1.4"}}]}
     # Nor does a plan find its Python on this PATH.
     assert [Path(each).name for each in pythons["pythons"]] == [f"python{zoo.SERIES}"]
-    assert "What the site's document has to state for it:" in said["recipe"]
+    assert "the site's document" in said["recipe"]
 
 
 def test_the_packages_of_debian_are_left_to_its_python(tmp_path: Path) -> None:
@@ -295,7 +291,7 @@ def test_the_packages_of_debian_are_left_to_its_python(tmp_path: Path) -> None:
         info.mkdir(parents=True)
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: six\nVersion: 1.16.0\n")
     said = json.loads(run(str(prefix), "--json").stdout)
-    assert "1 package of Debian: left to that Python" in said["differs"]
+    assert any(each.startswith("1 package of Debian") for each in said["differs"])
 
 
 def test_conda_packages_with_their_channels(made: Made) -> None:
@@ -319,7 +315,7 @@ def test_conda_packages_with_their_channels(made: Made) -> None:
         "pyyaml ==1.0 0",
         "zlib ==1.3.1 0",
     }
-    assert unknown == ["the channel of python_abi: not said", "the channel of pyyaml: not said"]
+    assert [each.partition(":")[0].split()[-1] for each in unknown] == ["python_abi", "pyyaml"]
     # What pip put on top stays pip's.
     assert any(each.startswith("Jinja2==") for each in recipe["packages"])
     assert not any(each.lower().startswith("pyyaml==") for each in recipe["packages"])
@@ -331,7 +327,7 @@ def test_what_create_would_refuse_is_told(made: Made) -> None:
     _, _, differs = described(made)
     (said,) = (each for each in differs if "PY-003" in each)
     assert said.startswith("create refuses ")
-    assert "allow: {PY-003: WHY}" in said
+    assert "allow: {PY-003: REASON}" in said
 
 
 # What a wheel, a record or a shell may hold that somebody made by hand.

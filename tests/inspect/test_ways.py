@@ -15,12 +15,12 @@ import pytest
 import zoo
 from ways import BROKEN, HEALTHY, Way
 
-from envbuilder.commands.context import Context
-from envbuilder.commands.validate import validate
-from envbuilder.commands.validate_options import ComparisonOptions, ValidateOptions
 from envbuilder.model.validation import Finding
 from envbuilder.target_tools.files import sha256_of
 from envbuilder.target_tools.manifest import look, record
+from envbuilder.validate.command import validate
+from envbuilder.validate.options import ComparisonOptions, ValidateOptions
+from envbuilder.workflow.context import Context
 from tests.layers import CHECKOUT
 
 pytestmark = pytest.mark.thorough

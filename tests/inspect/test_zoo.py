@@ -15,8 +15,9 @@ import zoo
 from ways import mpis, optional_module, other_machine, script_for
 from zoo import Made, Validate
 
-from envbuilder.inspect.checks.mpi import first_launcher, loaded_mpis
+from envbuilder.inspect.loaded import first_launcher, loaded_mpis
 from envbuilder.inspect.reading import read_environment
+from envbuilder.target_tools.names import normalize
 
 
 def test_a_file_that_was_set_back_is_found_by_its_hash(made: Made, check: Validate) -> None:
@@ -28,6 +29,36 @@ def test_a_file_that_was_set_back_is_found_by_its_hash(made: Made, check: Valida
     (found,) = check(made, hashes=True).findings
     assert found.id == "package.changed"
     assert found.evidence[0].file == f"lib/python{zoo.SERIES}/site-packages/yaml/loader.py"
+
+
+@pytest.mark.parametrize(
+    ("break_it", "id_"),
+    [
+        (lambda made: made.edit(made.packages / "yaml/loader.py", bytes.upper), "package.changed"),
+        (lambda made: (made.packages / "yaml/loader.py").unlink(), "package.gone"),
+        (lambda made: made.write(made.metadata("pyyaml") / "METADATA", ""), "package.damaged"),
+    ],
+)
+def test_a_damaged_package_comes_with_its_command(
+    break_it: Callable[[Made], object], id_: str, made: Made, check: Validate
+) -> None:
+    version = made.metadata("pyyaml").name.partition("-")[2].removesuffix(".dist-info")
+    break_it(made)
+    (finding,) = (each for each in check(made).findings if each.id == id_)
+    command, _, package = finding.fix.rpartition(" ")
+    assert command == "pip install --force-reinstall --no-deps"
+    assert (normalize(package.partition("==")[0]), package.partition("==")[2]) == (
+        "pyyaml",
+        version,
+    )
+
+
+def test_a_package_that_no_index_has_comes_with_its_origin(made: Made, check: Validate) -> None:
+    (made.packages / "yaml/loader.py").unlink()
+    text = '{"url": "file:///src/yaml", "dir_info": {}}'
+    made.write(made.metadata("pyyaml") / "direct_url.json", text)
+    (finding,) = check(made).findings
+    assert finding.fix == "install it again from the folder file:///src/yaml"
 
 
 def test_what_a_package_does_without_is_for_information(

@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -21,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from envbuilder.model.validation import Validation
-from envbuilder.target_tools.distributions import read_record
 
 SERIES = f"{sys.version_info.major}.{sys.version_info.minor}"
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
@@ -30,8 +28,6 @@ DISTRIBUTIONS = (
     *("PyYAML", "MarkupSafe", "Jinja2", "packaging"),
     *("requests", "urllib3", "idna", "certifi", "charset-normalizer"),
 )
-# What an installer writes; no wheel has it.
-_OF_INSTALLERS = {"INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json"}
 
 Validate = Callable[..., Validation]
 
@@ -188,40 +184,4 @@ def as_conda(made: Made) -> Made:
     abi = ["python_abi 1.* *_cp311", "__glibc >=2"]
     record(made, "pyyaml", [p for p in files if p.is_file()], abi)
     record(made, "python_abi", [])
-    keep_conda_packages(made)
     return made
-
-
-def keep_conda_packages(made: Made) -> None:
-    """Put what conda linked into folders beside the environment, as conda's cache has them."""
-    for path in (made.prefix / "conda-meta").glob("*.json"):
-        said = json.loads(path.read_text())
-        cache = made.prefix.parent / "pkgs" / path.stem
-        cache.mkdir(parents=True)
-        for each in said["paths_data"]["paths"]:
-            target = cache / each["_path"]
-            target.parent.mkdir(parents=True, exist_ok=True)
-            os.link(made.prefix / each["_path"], target)
-        said["extracted_package_dir"] = str(cache)
-        made.write(path, json.dumps(said))
-
-
-def as_wheels(made: Made, folder: Path) -> Path:
-    """Pack every distribution of an environment as the wheel that it was installed from."""
-    folder.mkdir(parents=True)
-    for info in made.packages.glob("*.dist-info"):
-        rows = {
-            name: row
-            for name, row in read_record(info / "RECORD").items()
-            if row[0] and not name.startswith("..") and Path(name).name not in _OF_INSTALLERS
-        }
-        lines = (info / "WHEEL").read_text().splitlines()
-        tags = [line.partition(": ")[2].split("-") for line in lines if line.startswith("Tag: ")]
-        parts = [".".join(sorted(set(each))) for each in zip(*tags, strict=True)]
-        stem = info.name.removesuffix(".dist-info")
-        with zipfile.ZipFile(folder / f"{stem}-{'-'.join(parts)}.whl", "w") as archive:
-            for name in rows:
-                archive.write(made.packages / name, name)
-            text = "".join(f"{name},{','.join(row)}\n" for name, row in rows.items())
-            archive.writestr(f"{info.name}/RECORD", text)
-    return folder

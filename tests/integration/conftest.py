@@ -68,12 +68,12 @@ def ppc64el(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ENVBUILD_PPC64EL_ROOT names one that is there: making it takes minutes.
     """
     from envbuilder import data
-    from envbuilder.commands.entries import entries
+    from envbuilder.build.emulation import NAMED, SystemRequest, find_system
     from envbuilder.documents.knowledge import load_knowledge
     from envbuilder.documents.load import load_site
-    from envbuilder.emulation import NAMED, SystemRequest, find_system
     from envbuilder.errors import BuildError, MissingToolError
-    from envbuilder.host import Host
+    from envbuilder.machine.host import LocalMachine
+    from envbuilder.workflow.entries import entries
 
     file = data.RECIPES / "sites" / "debian-ppc64le.yaml"
     site = load_site(file, load_knowledge([data.RECIPES]).value, entries()).value
@@ -82,7 +82,7 @@ def ppc64el(tmp_path_factory: pytest.TempPathFactory) -> Path:
     environ = clean_environ({"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("systems")), **named})
     if os.geteuid() != 0:
         pytest.skip("the emulated system is entered as root")
-    request = SystemRequest("ppc64le", site, Host(environ), Path.cwd())
+    request = SystemRequest("ppc64le", site, LocalMachine(environ), Path.cwd())
     try:
         return find_system(request, lambda _: None)
     except (MissingToolError, BuildError) as error:

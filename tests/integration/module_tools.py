@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from integration_tools import Done, clean_environ, run
 
-from envbuilder.doctor.local import local_site
+from envbuilder.machine.local_site import local_site
 
 DATA = Path(__file__).with_name("site")
 

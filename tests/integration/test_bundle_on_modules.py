@@ -78,7 +78,7 @@ def is_refused_from_a_liar_and_published(
     place.mpiexec.chmod(0o755)
     done = place.install(bundle)
     assert done.code == 6, done.text
-    assert "mpiexec ended with exit code 0 but started no rank: none of 2 reported" in done.err
+    assert "none of 2 reported" in done.err
     assert list((place.root / "modulefiles").glob("**/*.lua")) == []
     place.mpiexec.unlink()
     place.mpiexec.symlink_to(real)

@@ -56,4 +56,4 @@ def test_pip_is_asked_once_for_two_roots_and_again_when_that_is_said(create: Cre
     # A place that takes nothing costs a warning.
     third, said = create("three", "--relock", **{LOCK_CACHE: "/dev/null/locks"})
     assert (third, FITS in said, ASKED in said) == (first, False, True)
-    assert "warning: the lock is not cached: " in said
+    assert "warning: cannot cache the lock: " in said

@@ -14,13 +14,10 @@ import pytest
 from conda_tools import make_channel
 from integration_tools import Envbuild, run
 
-from tests.conda_channel import SERIES, public_key, sign_channel
+from tests.conda_channel import SERIES
 from tests.serving import serving_by
 
 pytest.importorskip("rattler")
-pytest.importorskip("cryptography")
-
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 RECIPE = """\
 schema: 1
@@ -29,11 +26,9 @@ summary: Collective runtime on numpy and MPI, all of it from one conda channel
 arch: [x86_64]
 backend: conda
 channels: [tests]
-channel-keys: {tests: [KEY]}
 stack: {python: "*", numpy: "*", mpi4py: ">=4", mpich: ">=4.2"}
 smoke: {ranks: 2, max-bytes: 65536}
 """
-SIGNING = Ed25519PrivateKey.from_private_bytes(bytes(32))
 KNOWLEDGE = """\
 schema: 1
 recorded: "2026-11-01"
@@ -45,9 +40,7 @@ channels:
 
 @pytest.fixture(scope="module")
 def channel(index: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = make_channel(tmp_path_factory)
-    sign_channel(folder, SIGNING)
-    return folder
+    return make_channel(tmp_path_factory)
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -64,9 +57,7 @@ def address(channel: Path) -> Iterator[str]:
 def recipes(folder: Path, url: str) -> Path:
     """Write the recipe, and what is known of its channel; return their folder."""
     (folder / "knowledge").mkdir(parents=True)
-    (folder / "conda-allreduce.yaml").write_text(
-        RECIPE.replace("KEY", public_key(SIGNING)), encoding="utf-8"
-    )
+    (folder / "conda-allreduce.yaml").write_text(RECIPE, encoding="utf-8")
     knowledge = KNOWLEDGE.replace("URL", url)
     (folder / "knowledge" / "versions.yaml").write_text(knowledge, encoding="utf-8")
     return folder
@@ -107,8 +98,6 @@ def test_the_ranks_of_a_conda_environment_talk_and_it_is_published(
     assert logs
     # As root pip warns of every environment that is no virtualenv.
     assert "as the 'root' user" not in "".join(each.read_text() for each in logs)
-    signed = f"tests: signatures verified with {public_key(SIGNING)}"
-    assert signed in " ".join(verified.out.split())
     healthy = envbuild("validate", "conda-allreduce", "--root", root)
     assert healthy.code == 0, healthy.text
 
@@ -122,7 +111,6 @@ def test_its_lock_and_its_records_say_where_each_package_is_from(
     assert packages.keys() == {"python", "numpy", "mpi4py", "mpich", "pip"}
     for each in packages.values():
         assert each["url"].startswith(f"{address}/{each['subdir']}/{each['name']}-")
-        assert each["verified-by"] == public_key(SIGNING)
         record = f"{each['name']}-{each['version']}-{each['build']}.json"
         kept = json.loads(Path(str(said["prefix"]), "conda-meta", record).read_text())
         assert {name: kept[name] for name in ("url", "channel", "md5", "sha256")} == {
@@ -155,8 +143,8 @@ def test_another_package_of_the_same_name_is_refused_with_both_hashes(
     done = envbuild(*words("create", folder), "--locked", file, "--root", new)
     assert done.code == 5, done.text
     (locked,) = (each["sha256"] for each in lock["artifacts"] if each["name"] == "mpi4py")
-    assert f"{package.name} cannot be fetched: its sha256 is " in done.err.replace("\n  | ", " ")
-    assert f"the lock says {locked}" in done.err
+    assert package.name in done.err
+    assert locked in done.err
     assert json.loads(envbuild("list", "--root", new, "--json").out)["environments"] == []
 
 

@@ -33,8 +33,6 @@ pytest.importorskip("cryptography")
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from tests.conda_channel import sign_channel
-
 pytestmark = pytest.mark.long
 
 EARLIER = "c6f64fc699bf"
@@ -143,10 +141,30 @@ def write_key(folder: Path) -> Path:
     return folder / "key.pub"
 
 
+def _sign_channel(folder: Path) -> None:
+    """Sign each record, as conda's content trust does: earlier locks name the keys."""
+    key = SIGNING.public_key().public_bytes_raw().hex()
+    for file in folder.glob("*/repodata.json"):
+        index = json.loads(file.read_text())
+        index["signatures"] = {
+            name: {
+                key: {
+                    "signature": SIGNING.sign(
+                        json.dumps(record, indent=2, sort_keys=True).encode()
+                    ).hex()
+                }
+            }
+            for name, record in index["packages.conda"].items()
+        }
+        file.write_text(json.dumps(index))
+        # It would be read instead, and has no signatures.
+        file.with_name("repodata.json.zst").unlink(missing_ok=True)
+
+
 @pytest.fixture(scope="module")
 def channel_url(index: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = make_channel(tmp_path_factory)
-    sign_channel(folder, SIGNING)
+    _sign_channel(folder)
     with serving_by(partial(Quiet, directory=str(folder))) as url:  # type: ignore[arg-type]
         yield url
 

@@ -120,13 +120,13 @@ def test_a_root_that_fills_up_while_packages_are_installed(shop: Shop, tmp_path:
     through = (*nearly_full(shop.root, 90_000), "bash", "-c", script, "bash")
     done = shop.create(recipe, through=through)
     expect(done, 5, "error: step install (install them) ended with exit code", *FULL)
-    expect(done, 5, "hint: the whole log: ", "--resume goes on with this step")
+    expect(done, 5, "hint: complete log: ", "--resume")
     assert after.read_text() == before.read_text()
 
 
 def test_a_root_that_is_read_only(shop: Shop) -> None:
     done = shop.create(shop.recipe("frozen"), through=read_only(shop.root))
-    hint = "hint: that file system is read-only: use another --root"
+    hint = "hint: the file system is read-only: use another --root"
     expect(done, 5, f"error: Read-only file system: {shop.root}\n", hint)
     looked = shop.envbuild("list", "--root", shop.root, through=read_only(shop.root))
     assert looked.code == 0, looked.text
@@ -137,7 +137,7 @@ def test_a_root_that_one_may_not_write_to(envbuild: Envbuild, tmp_path: Path) ->
     denied = tmp_path / "denied"
     denied.mkdir(mode=0o555)
     through = without_privileges() if os.geteuid() == 0 else ()
-    hint = "hint: you may not write there: use another --root or --output, or ask its owner"
+    hint = "hint: you have no permission: use another --root or --output, or ask the owner"
     for root in (denied, denied / "below"):
         done = envbuild("create", "allreduce", "--root", root, through=through)
         expect(done, 5, f"error: Permission denied: {denied}/", hint)
@@ -147,24 +147,24 @@ def test_a_root_that_one_may_not_write_to(envbuild: Envbuild, tmp_path: Path) ->
 def test_a_root_that_is_no_folder(envbuild: Envbuild, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
     done = envbuild("create", "allreduce", "--root", tmp_path / "file")
-    expect(done, 2, "file is a file, not a folder", "hint: give --root a new or an empty folder")
+    expect(done, 2, "file is a file, not a folder", "hint: use --root with ")
     done = envbuild("create", "allreduce", "--root", tmp_path / "file" / "below")
-    expect(done, 5, "Not a directory", "hint: a part of that path is a file")
+    expect(done, 5, "Not a directory", "hint: a part of the path is a file")
 
 
 def test_no_network_to_ask_the_index(shop: Shop) -> None:
     through = without_network()
     recipe = shop.recipe("offline", lock=False)
     done = shop.create(recipe, env=NOTHING_AT_HAND, through=through)
-    expect(done, 5, "error: the package index cannot be reached, so the files to install cannot be")
-    expect(done, 5, "hint: on a node without network create it where there is one, or set pip-inde")
+    expect(done, 5, "index is not reachable")
+    expect(done, 5, "pip-indexes")
     again = shop.envbuild(
         *("create", "allreduce", "--root", shop.root),
         env=NOTHING_AT_HAND,
         through=through,
     )
     assert again.code == 0, again.text
-    assert "allreduce/1 holds exactly this already" in again.err
+    assert "exactly this" in again.err
 
 
 def test_no_network_to_fetch_what_is_locked(shop: Shop) -> None:
@@ -188,7 +188,11 @@ def test_an_index_without_the_package(shop: Shop) -> None:
     env = {name: value for name, value in NOTHING_AT_HAND.items() if name != "PIP_INDEX_URL"}
     done = shop.create(recipe, env=env)
     expect(done, 5, "error: the package index offers no file of ")
-    expect(done, 5, "hint: is it a complete mirror? pip-indexes in the recipe or site file names")
+    expect(
+        done,
+        5,
+        "hint: if the mirror is incomplete, set pip-indexes (recipe or site file) to another",
+    )
 
 
 def test_a_wheel_that_was_tampered_with_after_it_was_locked(shop: Shop, tmp_path: Path) -> None:
@@ -231,10 +235,10 @@ def test_ctrl_c_at_each_step(shop: Shop) -> None:
     shop.recipe("ended", lock=False)
     for moment in STEPS:
         done = end_at(moment, shop, signal.SIGINT, times=2 if moment == "install" else 1)
-        said = "warning: ended by SIGINT; what was published before is as it was"
+        said = "warning: stopped by SIGINT; published environments are unchanged"
         expect(done, 128 + signal.SIGINT, said)
     for number in (signal.SIGTERM, signal.SIGHUP):
-        expect(end_at("smoke", shop, number), 128 + number, f"warning: ended by {number.name}; ")
+        expect(end_at("smoke", shop, number), 128 + number, f"warning: stopped by {number.name}; ")
 
 
 def test_ctrl_c_before_anything_was_begun(shop: Shop) -> None:

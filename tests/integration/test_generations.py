@@ -65,12 +65,12 @@ def test_the_documents_generation(envbuild: Envbuild, tmp_path: Path) -> None:
     waived = ("--allow", "HVD-054=to see what the smoke test says")
     done = envbuild("create", recipe, *waived, "--root", root, env=env, timeout=BUILD_SECONDS)
     assert done.code == 6, done.text
-    assert "killed by signal 11 (SIGSEGV)" in done.err
+    assert "signal 11 (SIGSEGV)" in done.err
     assert "nothing was published" in done.err
     assert not list(root.glob("modulefiles/documents/*"))
     # Everything before looked well: it was built, verified and imported, and the ranks met.
     [check] = root.glob("documents/*.build/logs/*-check.log")
-    assert "distributions are as pinned" in check.read_text()
+    assert "are as pinned" in check.read_text()
     files = sorted(root.glob("documents/*.evidence/*/evidence.json"))
     results = [json.loads(file.read_text())["result"] for file in files]
     assert [each["verdict"] for each in results] == ["passed", "failed"]

@@ -124,7 +124,7 @@ def test_from_the_plan_to_a_bundle_that_builds_without_network(
 
     # The tag is moved upstream: nothing is locked, and nothing fetched by the lock.
     now = repository(source, {"more": "text"}, "v1")
-    both = f"it is commit {now}, and was {commit} when it was recorded"
+    both = f"commit {now}, recorded is {commit}"
     done = envbuild("create", *words, "--root", root, "--relock", env=own)
     assert done.code == 8, done.text
     assert both in done.err

@@ -156,21 +156,21 @@ def test_ranks_are_proved_with_this_against_them(
 def test_no_home_to_put_the_root_in(envbuild: Envbuild) -> None:
     env: dict[str, str | None] = {"HOME": None, "XDG_DATA_HOME": None}
     done = envbuild("create", "allreduce", env=env)
-    expect(done, 2, "error: HOME is not set, so there is no default place", "hint: give --root DIR")
+    expect(done, 2, "error: HOME is not set", "--root DIR")
 
 
 @pytest.mark.parametrize("name", ["with:colon", "with\nnewline", os.fsdecode(b"with\xffbyte")])
 def test_a_root_that_no_shell_could_hold(name: str, envbuild: Envbuild, tmp_path: Path) -> None:
     for verb in (["create", "allreduce"], ["list"]):
         done = envbuild(*verb, "--root", tmp_path / name)
-        expect(done, 2, "error: the path ", "hint: give --root another folder")
+        expect(done, 2, "error: the path ", "hint: use another folder for --root")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_locale_that_lacks_the_letters_of_the_root(envbuild: Envbuild, place: Place) -> None:
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = envbuild("list", "--root", place.root, env=plain)
-    expect(done, 2, "holds a character that cannot be printed", "set LC_ALL=C.UTF-8")
+    expect(done, 2, "contains an unprintable character", "set LC_ALL=C.UTF-8")
     done = envbuild("list", "--root", place.root, env={"LC_ALL": "C"})
     assert done.code == 0, done.text
     assert "ümläute" in done.out
@@ -181,7 +181,12 @@ def test_a_working_folder_that_is_gone(tmp_path: Path) -> None:
     script = f'mkdir {gone} && cd {gone} && rmdir {gone} && exec "$@"'
     for verb in (["create", "allreduce", "--root", str(tmp_path / "root")], ["list"], ["doctor"]):
         done = run(["bash", "-c", script, "gone", *COMMAND, *verb])
-        expect(done, 2, "error: the working folder is gone", "hint: cd to one that is there")
+        expect(
+            done,
+            2,
+            "error: the current folder no longer exists",
+            "hint: cd to a folder that exists",
+        )
 
 
 def test_a_path_without_bash(envbuild: Envbuild, tmp_path: Path) -> None:
@@ -234,7 +239,9 @@ def test_an_output_that_is_full(built_root: Path) -> None:
         pytest.skip("needs /dev/full")
     command = shlex.join([*COMMAND, "list", "--root", str(built_root)])
     expect(
-        run(["bash", "-c", f"{command} >/dev/full"]), 5, "error: the output cannot be written: No"
+        run(["bash", "-c", f"{command} >/dev/full"]),
+        5,
+        "error: cannot write to standard output: No",
     )
 
 
@@ -245,7 +252,7 @@ def test_an_output_that_is_full_for_what_no_verb_writes(word: str) -> None:
     done = run(["bash", "-c", f"{shlex.join([*COMMAND, word])} >/dev/full"])
     assert (done.code, done.err) == (
         5,
-        "error: the output cannot be written: No space left on device\n",
+        "error: cannot write to standard output: No space left on device\n",
     )
 
 

@@ -93,7 +93,7 @@ class Lab:
         before = self.kept()
         done = self.read(base)
         assert done.code == 2, done.text
-        assert "names the hashes of its lock" in done.err
+        assert "needs a lock" in done.err
         assert f"building {base.name} on " in done.err
         [new] = {each for each in self.kept() - before if "lab" not in each.name and _own(each)}
         return new / "root"
@@ -156,7 +156,7 @@ def test_a_definition_file_and_a_sif_file(lab: Lab, debian: Path, tmp_path: Path
     assert done.code == 0, done.text
     before = lab.kept()
     done = lab.read(image)
-    assert "names the hashes of its lock" in done.err, done.text
+    assert "needs a lock" in done.err, done.text
     [new] = lab.kept() - before
     assert inside(new / "root", "echo $OURS; own-tool") == ["by definition", "own tool 1"]
 

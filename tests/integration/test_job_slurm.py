@@ -15,17 +15,17 @@ from integration_tools import Done, run
 from module_tools import lmod_init
 from slurm_tools import Slurm, need_slurm, slurm
 
-from envbuilder.commands.texts import job_parts
-from envbuilder.launchers import launch_line
+from envbuilder.launching.launchers import launch_line
+from envbuilder.launching.schedulers.slurm import node_names
 from envbuilder.model.job import Job
 from envbuilder.model.launch import EnvironmentProgram, JobHosts, LaunchRequest, Mpi
-from envbuilder.model.places import Places
+from envbuilder.model.places import BuildFolders
 from envbuilder.model.plan import Edit, Lock, Plan, RuntimePlan
 from envbuilder.model.recipe import Smoke
-from envbuilder.model.site import Launcher
+from envbuilder.model.site import SiteLauncher
 from envbuilder.render.job import ENDPOINT, HOSTS, program_words, render_job
 from envbuilder.render.modulefile import render_modulefile
-from envbuilder.schedulers.slurm import node_names
+from envbuilder.workflow.texts import job_parts
 
 NODES, RANKS = 2, 2
 TOTAL = NODES * RANKS
@@ -50,7 +50,7 @@ LOCK = Lock(
         runtime=RuntimePlan(
             package="distributed-dl-training", version="0.1.0", source_sha256="a" * 64
         ),
-        launcher=Launcher(kind="srun", command=("srun",)),
+        launcher=SiteLauncher(kind="srun", command=("srun",)),
         smoke=Smoke(),
         steps=(),
     ),
@@ -71,7 +71,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
 def submit(cluster: Slurm, tmp_path: Path) -> Submit:
     """Return a function that renders a script, submits it, and waits for what it printed."""
     init = lmod_init("bash")
-    places = Places(prefix=tmp_path / "prefix", build=tmp_path / "build")
+    places = BuildFolders(prefix=tmp_path / "prefix", build=tmp_path / "build")
     python = places.prefix / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text("#!/bin/sh\n")

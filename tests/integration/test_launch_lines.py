@@ -13,8 +13,8 @@ import pytest
 from integration_tools import run
 from module_tools import AS_ROOT
 
-from envbuilder.launchers import launch_line
-from envbuilder.model.hosts import hosts_argument
+from envbuilder.launching.hosts import hosts_argument
+from envbuilder.launching.launchers import launch_line
 from envbuilder.model.launch import LaunchRequest, Mpi, TransportOptions
 
 RANK: Mapping[str, str] = {

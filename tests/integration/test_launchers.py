@@ -12,7 +12,7 @@ import pytest
 from integration_tools import Done, run
 from slurm_tools import Slurm, need_slurm, slurm
 
-from envbuilder.launchers import LAUNCHERS, launch_line
+from envbuilder.launching.launchers import LAUNCHERS, launch_line
 from envbuilder.model.launch import LaunchRequest, Mpi, Shape, TransportOptions
 from tests.strict_tools import GPUS, RANK, write_tool
 

@@ -13,7 +13,6 @@ import pytest
 from conda_tools import link_prefix, make_channel
 from integration_tools import Envbuild, clean_environ, run
 
-from envbuilder.target_tools.manifest import record
 from tests.layers import CHECKOUT
 from tests.pythons import find_python
 
@@ -252,35 +251,3 @@ def test_the_page_names_them() -> None:
     if os.environ.get("ENVBUILD_UPDATE_GOLDENS"):
         PAGE.write_text(told, encoding="utf-8")
     assert PAGE.read_text(encoding="utf-8") == told
-
-
-def broken(prefix: Path) -> None:
-    """Take and change files of numpy, one of which is executable, and one that names the prefix."""
-    (packages,) = prefix.glob("lib/python3.*/site-packages")
-    (packages / "numpy" / "__init__.py").unlink()
-    version = packages / "numpy" / "version.py"
-    text = version.read_bytes() + b"#"
-    version.unlink()  # it may be one file with a cache's
-    version.write_bytes(text)
-    for script in (prefix / "bin" / "f2py", *prefix.glob("lib/python3.*/_sysconfigdata*.py")):
-        if script.exists() and (prefix / "conda-meta").is_dir() == (script.suffix == ".py"):
-            script.unlink()
-
-
-@pytest.mark.parametrize("name", ["venv and pip", "virtualenv", "uv", "conda"])
-def test_what_is_broken_in_it_is_mended_from_its_packages(name: str, shop: Workshop) -> None:
-    def files() -> dict[str, object]:
-        found = record(prefix, "later")["files"]
-        return {n: (e.get("sha256"), e.get("mode"), e.get("link")) for n, e in found.items()}
-
-    prefix = MAKERS[name](shop)
-    whole = files()
-    broken(prefix)
-    assert len(files()) < len(whole)
-    before = files()
-    dry = shop.envbuild("validate", prefix, "--fix", "--dry-run")
-    assert dry.code == 4, dry.text
-    assert files() == before
-    done = shop.envbuild("validate", prefix, "--fix")
-    assert done.code == 0, done.text
-    assert files() == whole

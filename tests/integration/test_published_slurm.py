@@ -67,7 +67,7 @@ def test_the_job_of_what_is_not_built_ends_before_the_first_rank(
     cluster: Slurm, tmp_path: Path
 ) -> None:
     text = render("allreduce", tmp_path / "root")
-    assert "allreduce is not built" in text.splitlines()[1]
+    assert "allreduce is not published in " in text.splitlines()[1]
     done = submit(cluster, text)
     assert done.code == 1
     assert done.out.startswith("error: allreduce is not built\nhint: ")

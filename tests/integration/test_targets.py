@@ -12,16 +12,16 @@ from types import SimpleNamespace
 import pytest
 from integration_tools import clean_environ, small_lock
 
-from envbuilder.commands.context import Context
+from envbuilder.build.targets import TARGETS, default_target
+from envbuilder.build.targets.protocol import Stages
 from envbuilder.commands.create import CreateOptions, create
-from envbuilder.commands.load import PlanOptions
 from envbuilder.errors import BuildError, UsageError
 from envbuilder.model.evidence import TIERS
 from envbuilder.model.outcome import BundleResult, CreateResult, ImageResult
 from envbuilder.model.plan import Lock
-from envbuilder.report import Report
-from envbuilder.targets import TARGETS, default_target
-from envbuilder.targets.protocol import Stages
+from envbuilder.reporter import Report
+from envbuilder.workflow.context import Context
+from envbuilder.workflow.load import PlanOptions
 
 MACHINE = platform.machine()
 # What is for another architecture alone is tried where that is: see test_emulated.py.

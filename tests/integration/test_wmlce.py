@@ -120,8 +120,8 @@ def test_horovod_on_nccl_is_compiled_and_without_a_gpu_not_published(
     done = envbuild(*words, env=LICENCE, timeout=SECONDS)
     # Everything before the proof went well, and the stand-in is what it is linked with.
     assert done.code == 6, done.text
-    assert "import every package and compare: done" in done.err
-    assert "NCCL needs a GPU on every rank, and torch sees none" in done.err
+    assert "and compare: done" in done.err
+    assert "torch finds none" in done.err
     found = evidence(root)
     assert [each["result"]["verdict"] for each in found] == ["passed", "failed"]
     assert all({"nccl 2.5.6", *STAND_INS} == set(each["stand-ins"]) for each in found)
@@ -140,8 +140,8 @@ def test_horovod_of_tensorflow_is_compiled_and_without_a_gpu_not_published(
     words = ("create", name, "--recipes", folder, "--site", "local", "--root", root)
     done = envbuild(*words, env=LICENCE, timeout=SECONDS)
     assert done.code == 6, done.text
-    assert "import every package and compare: done" in done.err
-    assert "NCCL needs a GPU on every rank, and TensorFlow sees none" in done.err
+    assert "and compare: done" in done.err
+    assert "TensorFlow finds none" in done.err
     found = evidence(root)
     assert [each["result"]["verdict"] for each in found] == ["passed", "failed"]
     assert all("nccl 2.5.6" in each["stand-ins"] for each in found)
@@ -201,7 +201,7 @@ def test_horovod_on_ddl_is_compiled_and_refused_by_the_stand_in_itself(
     words = ("create", name, "--recipes", folder, "--site", "local", "--root", root)
     done = envbuild(*words, env=LICENCE, timeout=SECONDS)
     assert done.code == 6, done.text
-    assert "import every package and compare: done" in done.err
+    assert "and compare: done" in done.err
     assert "ddl 1.5.1 is a stand-in: it has no ddl_init" in done.err
     found = evidence(root)
     assert [each["result"]["verdict"] for each in found] == ["passed", "failed"]
@@ -218,7 +218,7 @@ def test_wmlce_with_own_packages_is_proved_by_mpis_launcher(
     words = ("create", name, "--recipes", folder, "--site", "local", "--root", root)
     done = envbuild(*words, env=LICENCE, timeout=SECONDS)
     assert done.code == 0, done.text
-    assert "import every package and compare: done" in done.err
+    assert "and compare: done" in done.err
     found = evidence(root)
     assert [each["result"]["verdict"] for each in found] == ["passed", "passed"]
     assert all("powerai 1.7.0" in each["stand-ins"] for each in found)

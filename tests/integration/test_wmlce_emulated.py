@@ -100,7 +100,7 @@ def published(envbuild: Envbuild, root: Path) -> list[dict[str, object]]:
 
 def whole_log(done: Done) -> str:
     """Return all that an emulated build said that did not go well."""
-    (path,) = re.findall(r"the whole log: (\S+)", done.err)
+    (path,) = re.findall(r"complete log: (\S+)", done.err)
     return Path(path).read_text(encoding="utf-8")
 
 
@@ -128,7 +128,7 @@ def test_horovod_on_nccl_is_compiled_and_without_a_gpu_not_published(
     folder = written(tmp_path / "recipes", channels, name)
     done = create(envbuild, system, folder, root, name)
     assert done.code == 6, done.text
-    assert "NCCL needs a GPU on every rank, and torch sees none" in done.err
+    assert "torch finds none" in done.err
     found = evidence(root)
     assert [each["result"]["verdict"] for each in found] == ["passed", "failed"]
     assert all("nccl 2.5.6" in each["stand-ins"] for each in found)
@@ -156,7 +156,7 @@ def test_horovod_on_ddl_is_compiled_and_not_for_the_stand_in_of_tensorflow(
     assert done.code == 5, done.text
     said = whole_log(done)
     assert "horovod_ddl_built() is 1" in said
-    assert "tensorflow was asked for, and horovod/tensorflow has no library" in said
+    assert "horovod/tensorflow has no library" in said
     assert published(envbuild, root) == []
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from envbuilder.model.condition import Condition, Value
-from envbuilder.model.knowledge import (
+from envbuilder.knowledge.conditions import Condition, Value
+from envbuilder.knowledge.ranges import matches
+from envbuilder.knowledge.rows import (
     Advisory,
     Coupling,
     FlagRule,
@@ -20,8 +21,7 @@ from envbuilder.model.knowledge import (
     Selection,
     Selector,
 )
-from envbuilder.model.ranges import matches
-from envbuilder.model.site import Origin
+from envbuilder.knowledge.terms import Origin
 
 # What a recipe says by saying nothing.
 ALWAYS_KNOWN: Mapping[str, Value] = {

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from envbuilder.model.knowledge import Advisory, Coupling, FlagRule, Knowledge, Ranges, Selector
-from envbuilder.model.ranges import matches
-from envbuilder.model.site import Origin
+from envbuilder.knowledge.ranges import matches
+from envbuilder.knowledge.rows import Advisory, Coupling, FlagRule, Knowledge, Ranges, Selector
+from envbuilder.knowledge.terms import Origin
 from tests.shipped import read_shipped
 
 from .bounds import around, bounds, inside

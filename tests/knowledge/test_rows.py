@@ -10,8 +10,8 @@ import pytest
 
 from envbuilder import data
 from envbuilder.documents.knowledge import load_knowledge
-from envbuilder.model.condition import FACTS, Condition, parse
-from envbuilder.model.knowledge import Advisory, Coupling
+from envbuilder.knowledge.conditions import FACTS, Condition, parse
+from envbuilder.knowledge.rows import Advisory, Coupling
 from tests.shipped import read_shipped
 
 from .stacks import AnyRow

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from envbuilder.model.condition import Condition, Value
-from envbuilder.model.knowledge import Advisory, Knowledge
-from envbuilder.model.ranges import matches
+from envbuilder.knowledge.conditions import Condition, Value
+from envbuilder.knowledge.ranges import matches
+from envbuilder.knowledge.rows import Advisory, Knowledge
 
 from .stacks import Part, Reader, Stack
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
 
 from .stacks import Part, Reader, Stack
 from .worked import EXCEPTIONS, documents, everything

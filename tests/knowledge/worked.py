@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envbuilder.model.condition import Value
+from envbuilder.knowledge.conditions import Value
 
 from .generations import EASYCONFIGS, generations
 from .stacks import Part, Stack, modules

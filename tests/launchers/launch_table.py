@@ -7,9 +7,20 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from envbuilder import data
-from envbuilder.commands.entries import entries
-from envbuilder.commands.hosts import HostList
-from envbuilder.commands.launch_requests import (
+from envbuilder.documents.library import catalogue
+from envbuilder.documents.load import load_site
+from envbuilder.errors import UsageError
+from envbuilder.knowledge.rows import Knowledge
+from envbuilder.launching.launchers import LAUNCHERS, launch_line, site_shape
+from envbuilder.model.job import Job
+from envbuilder.model.launch import Host, Hosts, LaunchRequest, Shape, TaskRequest, Words
+from envbuilder.model.plan import Pin, Plan, Proof, RuntimePlan
+from envbuilder.model.recipe import Smoke
+from envbuilder.model.site import Site, SiteLauncher
+from envbuilder.render.quoting import bash
+from envbuilder.workflow.entries import entries
+from envbuilder.workflow.hosts import HostList
+from envbuilder.workflow.launch_requests import (
     LaunchFacts,
     base_request,
     example,
@@ -17,18 +28,7 @@ from envbuilder.commands.launch_requests import (
     script_start,
     smoke_request,
 )
-from envbuilder.commands.texts import job_words
-from envbuilder.documents.library import catalogue
-from envbuilder.documents.load import load_site
-from envbuilder.errors import UsageError
-from envbuilder.launchers import LAUNCHERS, launch_line, site_shape
-from envbuilder.model.job import Job
-from envbuilder.model.knowledge import Knowledge
-from envbuilder.model.launch import Host, Hosts, LaunchRequest, Shape, TaskRequest, Words
-from envbuilder.model.plan import Pin, Plan, Proof, RuntimePlan
-from envbuilder.model.recipe import Smoke
-from envbuilder.model.site import Launcher, Site
-from envbuilder.render.quoting import bash
+from envbuilder.workflow.texts import job_words
 from tests.shipped import read_shipped
 
 NODES = 2
@@ -83,7 +83,7 @@ def plan_of(kind: str, site: Site) -> Plan:
     component, version = MPI_OF.get(kind, USUAL_MPI)
     own = site.launcher
     command = own.command if own and own.kind == kind else LAUNCHERS[kind].COMMAND
-    launcher = Launcher(kind=kind, command=command or COMMAND_OF[kind])
+    launcher = SiteLauncher(kind=kind, command=command or COMMAND_OF[kind])
     stack = {component: version, **({"nccl": "2.8.3"} if site.facts.gpus_per_node else {})}
     pins = (
         Pin(component=name, version=number, origin="pip", locator=name, why="asked")
@@ -172,7 +172,7 @@ def row(kind: str, site: Site) -> Row:
 
 def _script(facts: LaunchFacts) -> Words:
     if facts.scheduler is None:
-        raise UsageError("the site has no scheduler")
+        raise UsageError("hosts.no-scheduler", "the site has no scheduler")
     slots = ranks_a_node(facts.shape)
     job = Job("any", NODES, slots, 30, gpus_per_node=slots if facts.gpus else 0)
     words = job_words(facts, job, facts.scheduler)

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envbuilder.errors import UsageError
-from envbuilder.model.hosts import hostfile, hosts_argument
+from envbuilder.launching.hosts import hostfile, hosts_argument
+from envbuilder.launching.schedulers import lsf
+from envbuilder.launching.schedulers.lsf import lsf_hostfile, lsf_hosts
+from envbuilder.launching.schedulers.slurm import node_names, slurm_hosts
 from envbuilder.model.launch import Host, Hosts, LaunchNode, text_of
-from envbuilder.schedulers import lsf
-from envbuilder.schedulers.lsf import lsf_hostfile, lsf_hosts
-from envbuilder.schedulers.slurm import node_names, slurm_hosts
 
 SUMMIT = "batch2 1 a01n02 42 a01n03 42"
 
@@ -100,71 +100,73 @@ def test_lsf_elsewhere_has_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("read", "text", "place", "message"),
+    ("read", "text", "place", "problem_id"),
     [
-        (hosts_argument, "a:4,,b:4", "-H:1:5", "an entry is empty"),
-        (hosts_argument, "", "-H:1:1", "an entry is empty"),
-        (hosts_argument, "a:4,b:0", "-H:1:5", "not a number of slots: '0'"),
-        (hosts_argument, "a:", "-H:1:1", "not a number of slots: ''"),
-        (hosts_argument, "a:four", "-H:1:1", "not a number of slots: 'four'"),
-        (hosts_argument, "a:4:4", "-H:1:1", "not a number of slots: '4:4'"),
-        (hosts_argument, "a:4,b:4,a:4", "-H:1:9", "the host a stands there twice"),
-        (hosts_argument, "a:4,a", "-H:1:5", "the host a stands there twice"),
-        (hosts_argument, "a,--mca", "-H:1:3", "not a host's name: '--mca'"),
-        (hosts_argument, "$(id)", "-H:1:1", "not a host's name: '$(id)'"),
-        (hosts_argument, "a b:2", "-H:1:1", "not a host's name: 'a b'"),
-        (hostfile, "", "hostfile", "it names no host"),
-        (hostfile, "# only this\n", "hostfile", "it names no host"),
-        (hostfile, "a slots=4\n b slots=x\n", "hostfile:2:2", "not a number of slots: 'x'"),
-        (hostfile, "a slots=4 b\n", "hostfile:1:1", "'b' is not understood after a host"),
-        (hostfile, "a:4 slots=4\n", "hostfile:1:1", "'slots=4' is not understood"),
-        (hostfile, "a slots=4\na slots=4\n", "hostfile:2:1", "the host a stands there twice"),
-        (node_names, "n[1-2", "SLURM_JOB_NODELIST", "not a node list, from character 2 on"),
-        (node_names, "n[2-1]", "SLURM_JOB_NODELIST", "not a node list: bad range"),
-        (node_names, "n[]", "SLURM_JOB_NODELIST", "not a node list, from character 2 on"),
-        (node_names, "n1,", "SLURM_JOB_NODELIST", "not a node list, from character 4 on"),
-        (node_names, "@group", "SLURM_JOB_NODELIST", "not a node list, from character 1 on"),
-        (node_names, "n1!n2", "SLURM_JOB_NODELIST", "not a node list, from character 3 on"),
-        (node_names, "", "SLURM_JOB_NODELIST", "not a node list"),
-        (node_names, "-n1", "SLURM_JOB_NODELIST", "not a host's name: '-n1'"),
-        (node_names, "n[1-2],n2", "SLURM_JOB_NODELIST", "the node n2 stands in it twice"),
-        (node_names, "n[1-999999999]", "SLURM_JOB_NODELIST", "more nodes than any machine has"),
+        (hosts_argument, "a:4,,b:4", "-H:1:5", "hosts.empty-entry"),
+        (hosts_argument, "", "-H:1:1", "hosts.empty-entry"),
+        (hosts_argument, "a:4,b:0", "-H:1:5", "hosts.malformed-slots"),
+        (hosts_argument, "a:", "-H:1:1", "hosts.malformed-slots"),
+        (hosts_argument, "a:four", "-H:1:1", "hosts.malformed-slots"),
+        (hosts_argument, "a:4:4", "-H:1:1", "hosts.malformed-slots"),
+        (hosts_argument, "a:4,b:4,a:4", "-H:1:9", "hosts.duplicate-host"),
+        (hosts_argument, "a:4,a", "-H:1:5", "hosts.duplicate-host"),
+        (hosts_argument, "a,--mca", "-H:1:3", "hosts.malformed-name"),
+        (hosts_argument, "$(id)", "-H:1:1", "hosts.malformed-name"),
+        (hosts_argument, "a b:2", "-H:1:1", "hosts.malformed-name"),
+        (hostfile, "", "hostfile", "hosts.empty-file"),
+        (hostfile, "# only this\n", "hostfile", "hosts.empty-file"),
+        (hostfile, "a slots=4\n b slots=x\n", "hostfile:2:2", "hosts.malformed-slots"),
+        (hostfile, "a slots=4 b\n", "hostfile:1:1", "hosts.unknown-keyword"),
+        (hostfile, "a:4 slots=4\n", "hostfile:1:1", "hosts.unknown-keyword"),
+        (hostfile, "a slots=4\na slots=4\n", "hostfile:2:1", "hosts.duplicate-host"),
+        (node_names, "n[1-2", "SLURM_JOB_NODELIST", "job.malformed-node-list"),
+        (node_names, "n[2-1]", "SLURM_JOB_NODELIST", "job.malformed-node-list"),
+        (node_names, "n[]", "SLURM_JOB_NODELIST", "job.malformed-node-list"),
+        (node_names, "n1,", "SLURM_JOB_NODELIST", "job.malformed-node-list"),
+        (node_names, "@group", "SLURM_JOB_NODELIST", "job.malformed-node-list"),
+        (node_names, "n1!n2", "SLURM_JOB_NODELIST", "job.malformed-node-list"),
+        (node_names, "", "SLURM_JOB_NODELIST", "job.malformed-node-list"),
+        (node_names, "-n1", "SLURM_JOB_NODELIST", "hosts.malformed-name"),
+        (node_names, "n[1-2],n2", "SLURM_JOB_NODELIST", "job.duplicate-node"),
+        (node_names, "n[1-999999999]", "SLURM_JOB_NODELIST", "job.too-many-nodes"),
         (
             node_names,
             "r[1-9999]n[1-9999]",
             "SLURM_JOB_NODELIST",
-            "more nodes than any machine has",
+            "job.too-many-nodes",
         ),
-        (mcpu, "", "LSB_MCPU_HOSTS", "pairs of a host and its slots"),
-        (mcpu, "batch1 1 a01", "LSB_MCPU_HOSTS", "pairs of a host and its slots"),
-        (mcpu, "batch1 1", "LSB_MCPU_HOSTS", "names no host for ranks besides the launch node"),
-        (mcpu, "h1 4 h2 4", "LSB_MCPU_HOSTS", "h1, has 4 slots: that is no launch node"),
-        (mcpu, "batch1 1 a01 many", "LSB_MCPU_HOSTS", "not a number of slots: 'many'"),
-        (djob, "", "LSB_DJOB_HOSTFILE", "names no host for ranks"),
-        (djob, "batch1\n", "LSB_DJOB_HOSTFILE", "besides the launch node"),
-        (djob, "batch1\na b\n", "LSB_DJOB_HOSTFILE:2:1", "not a host's name: 'a b'"),
+        (mcpu, "", "LSB_MCPU_HOSTS", "job.malformed-hosts"),
+        (mcpu, "batch1 1 a01", "LSB_MCPU_HOSTS", "job.malformed-hosts"),
+        (mcpu, "batch1 1", "LSB_MCPU_HOSTS", "job.no-hosts"),
+        (mcpu, "h1 4 h2 4", "LSB_MCPU_HOSTS", "job.no-launch-node"),
+        (mcpu, "batch1 1 a01 many", "LSB_MCPU_HOSTS", "hosts.malformed-slots"),
+        (djob, "", "LSB_DJOB_HOSTFILE", "job.no-hosts"),
+        (djob, "batch1\n", "LSB_DJOB_HOSTFILE", "job.no-hosts"),
+        (djob, "batch1\na b\n", "LSB_DJOB_HOSTFILE:2:1", "hosts.malformed-name"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(
-    read: Callable[[str], object], text: str, place: str, message: str
+    read: Callable[[str], object], text: str, place: str, problem_id: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
         read(text)
     problem = caught.value.problems[0]
-    assert message in problem.message
+    assert problem.id == problem_id
     assert str(problem.place) == place
 
 
 @pytest.mark.parametrize("tasks", ["4(x0)", "4(x2", "x", "", "4,", "0", "-1", "4(x999999)"])
 def test_counts_of_tasks_that_are_none(tasks: str) -> None:
-    with pytest.raises(UsageError, match="is not understood") as caught:
+    with pytest.raises(UsageError) as caught:
         slurm_hosts("n1", tasks)
+    assert caught.value.id == "job.malformed-task-counts"
     assert str(caught.value.problems[0].place) == "SLURM_TASKS_PER_NODE"
 
 
 def test_variables_of_two_jobs_do_not_fit() -> None:
-    with pytest.raises(UsageError, match="it counts 3 nodes, SLURM_JOB_NODELIST names 2"):
+    with pytest.raises(UsageError) as caught:
         slurm_hosts("n[1-2]", "4(x3)")
+    assert caught.value.id == "job.node-count-mismatch"
 
 
 NAMES = st.lists(

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from envbuilder.launchers import launch_line
-from envbuilder.model.hosts import hosts_argument
+from envbuilder.launching.hosts import hosts_argument
+from envbuilder.launching.launchers import launch_line
 from envbuilder.model.launch import JobHosts, LaunchRequest, Mpi, Shape
 
 BASE = LaunchRequest(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from envbuilder import data
-from envbuilder.commands.entries import entries
 from envbuilder.documents.load import load_site
 from envbuilder.errors import UsageError
-from envbuilder.launchers import site_shape
-from envbuilder.launchers.checks import check_node
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
+from envbuilder.launching.launchers import site_shape
+from envbuilder.launching.launchers.checks import check_node
 from envbuilder.model.launch import Shape
+from envbuilder.workflow.entries import entries
 from tests.shipped import read_shipped
 
 
@@ -46,15 +46,15 @@ def test_what_fits_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ranks", "gpus", "cores", "message"),
+    ("ranks", "gpus", "cores", "problem_id"),
     [
-        (7, 7, 1, "7 GPUs a node are asked for, the site's nodes have 6"),
-        (43, 0, 1, "43 ranks a node are asked for, the site's nodes have 42 cores"),
-        (6, 6, 8, "6 ranks of 8 cores a node are asked for, the site's nodes have 42 cores"),
+        (7, 7, 1, "launch.too-few-gpus"),
+        (43, 0, 1, "launch.too-few-cores"),
+        (6, 6, 8, "launch.too-few-cores"),
     ],
 )
-def test_what_does_not_fit_is_told(ranks: int, gpus: int, cores: int, message: str) -> None:
+def test_what_does_not_fit_is_told(ranks: int, gpus: int, cores: int, problem_id: str) -> None:
     with pytest.raises(UsageError) as caught:
         check_node(Shape(6, 42), ranks=ranks, gpus=gpus, cores_per_rank=cores)
-    assert caught.value.problems[0].message == message
+    assert caught.value.id == problem_id
     assert len(caught.value.problems[0].hints) == 2

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from launch_table import Row, facts_of, hosts_of, page, rows, sites, smoke_on, text, users_request
 
-from envbuilder.launchers import LAUNCHERS, launch_line
+from envbuilder.launching.launchers import LAUNCHERS, launch_line
 from envbuilder.model.site import Site
 
 PAGE = Path(__file__).parents[2] / "docs" / "launch-lines.md"

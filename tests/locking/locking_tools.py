@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from envbuilder.model.plan import Pin, Plan, RuntimePlan, Step
 from envbuilder.model.recipe import Smoke
-from envbuilder.model.site import Launcher
+from envbuilder.model.site import SiteLauncher
 
 
 def plan(**changes: object) -> Plan:
@@ -30,7 +30,7 @@ def plan(**changes: object) -> Plan:
             Pin(component="flit-core", version="4.2.0", origin="pip", locator="flit-core", why="w"),
         ),
         "runtime": RuntimePlan(package="runtime", version="0.1.0", source_sha256="0" * 64),
-        "launcher": Launcher(kind="hydra", command=("mpiexec",)),
+        "launcher": SiteLauncher(kind="hydra", command=("mpiexec",)),
         "smoke": Smoke(),
         "steps": (Step(id="venv", title="make it"),),
     }

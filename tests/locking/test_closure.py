@@ -6,12 +6,14 @@ import pytest
 
 from envbuilder.errors import BuildError
 from envbuilder.locking import closure
-from envbuilder.locking.target import Target
+from envbuilder.locking.target import TargetPlatform
 
-PYTHON36 = Target("3.6.15", "ppc64le")
+PYTHON36 = TargetPlatform("3.6.15", "ppc64le")
 
 
-def check_closure(installs: list[dict[str, object]], roots: list[str], target: Target) -> None:
+def check_closure(
+    installs: list[dict[str, object]], roots: list[str], target: TargetPlatform
+) -> None:
     found = closure.closure_of(installs, roots, target.markers())
     closure.check_closure(installs, found, target)
 
@@ -53,22 +55,24 @@ def test_extras_are_followed_and_circles_end() -> None:
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ([H5PY, CACHED], "numpy>=1.12; python_version == .3.6. is missing"),
-        ([H5PY, CACHED, entry("numpy", "1.11")], "is wanted, numpy 1.11 was chosen"),
+        ([H5PY, CACHED], "numpy>=1.12"),
+        ([H5PY, CACHED, entry("numpy", "1.11")], "numpy 1.11"),
         (
             [H5PY, CACHED, entry("numpy", "1.19.5", python=">=3.7")],
-            "numpy 1.19.5 wants Python >=3.7",
+            "numpy 1.19.5 requires Python >=3.7",
         ),
         (
             [H5PY, CACHED, entry("numpy", "1.19.5"), entry("typing-extensions", "4")],
-            "typing-extensions is needed by nothing",
+            "typing-extensions",
         ),
     ],
 )
 def test_an_answer_that_is_not_right_there_is_no_lock(
     entries: list[dict[str, object]], message: str
 ) -> None:
-    with pytest.raises(BuildError, match=message) as caught:
+    with pytest.raises(BuildError) as caught:
         check_closure(entries, ["h5py==3.1.0"], PYTHON36)
+    assert caught.value.id == "pip.wrong-files"
+    assert message in str(caught.value)
     assert "Python 3.6.15 on ppc64le" in str(caught.value)
     assert caught.value.problems[0].hints

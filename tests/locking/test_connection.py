@@ -143,8 +143,9 @@ def test_credentials_open_the_index_and_its_files_and_are_told_to_nobody() -> No
         found = mpi4py(served.settings(indexes=(f"{signed}/simple",)))
         assert found == replace(expected(served), unhashed=f"{served.url}/simple")
         wrong = served.url.replace("//", "//user:guessed@")
-        with pytest.raises(BuildError, match="cannot be reached") as caught:
+        with pytest.raises(BuildError) as caught:
             mpi4py(served.settings(indexes=(f"{wrong}/simple",)))
+        assert caught.value.id == "index.unreachable"
     told = " ".join(caught.value.problems[0].hints)
     assert "401" in told
     assert "guessed" not in told
@@ -162,13 +163,15 @@ def test_what_the_index_lacks_is_told_from_an_index_that_is_silent() -> None:
     with serving(Served({"/simple/mpi4py/": PAGE, **FILES})) as served:
         with pytest.raises(Refusal, match=r"sources of mpi4py 3\.1\.6"):
             mpi4py(served.settings(), "3.1.6")
-        with pytest.raises(BuildError, match="no sources of psutil"):
+        with pytest.raises(BuildError) as raised:
             Index(served.settings(), {}).sdist("psutil", "psutil", "7.0", exact=False)
+        assert raised.value.id == "index.no-sources"
         dead = served.settings(indexes=("http://localhost:9/simple", f"{served.url}/simple"))
         # One place that is silent is no matter while another has the file.
         assert mpi4py(dead) == expected(served)
-        with pytest.raises(BuildError, match="index cannot be reached") as caught:
+        with pytest.raises(BuildError) as caught:
             mpi4py(dead, "3.1.6")
+        assert caught.value.id == "index.unreachable"
     assert "http://localhost:9/simple: " in caught.value.problems[0].hints[-1]
 
 
@@ -185,8 +188,9 @@ def test_what_is_no_page_of_an_index_is_told_as_a_place_that_does_not_serve(
     page: tuple[str, bytes],
 ) -> None:
     with serving(Served({"/simple/mpi4py/": page})) as served:
-        with pytest.raises(BuildError, match="index cannot be reached") as caught:
+        with pytest.raises(BuildError) as caught:
             mpi4py(served.settings())
+        assert caught.value.id == "index.unreachable"
     assert f"{served.url}/simple: " in caught.value.problems[0].hints[-1]
 
 
@@ -219,13 +223,15 @@ def test_certificates_are_checked_as_pip_is_told(certificate: Path) -> None:
     pages = {"/simple/mpi4py/": PAGE, **FILES}
     known = str(certificate.parent / "cert")
     with serving(Served(pages), certificate) as served:
-        with pytest.raises(BuildError, match="cannot be reached") as caught:
+        with pytest.raises(BuildError) as caught:
             mpi4py(served.settings())
+        assert caught.value.id == "index.unreachable"
         assert "certificate verify failed" in caught.value.problems[0].hints[-1].lower()
         assert mpi4py(served.settings(cert=known)) == expected(served)
         assert mpi4py(served.settings(trusted_hosts=("localhost",))) == expected(served)
-        with pytest.raises(BuildError, match="cannot be reached"):
+        with pytest.raises(BuildError) as raised:
             mpi4py(served.settings(cert="/nowhere/ca.pem"))
+        assert raised.value.id == "index.unreachable"
         by_variable = Index(served.settings(), {"SSL_CERT_FILE": known})
         assert by_variable.sdist("mpi4py", "mpi4py", "4.0.3", exact=False) == expected(served)
 
@@ -255,8 +261,9 @@ def test_an_index_that_does_not_send_its_page_is_given_up_and_named(
     monkeypatch.setattr(connection, "PAGE_SECONDS", 0.3)
     with serving_by(Handler) as address:
         settings = PipSettings(indexes=(f"{address}/simple",), retries=0, timeout=0.3)
-        with pytest.raises(BuildError, match="cannot be reached") as caught:
+        with pytest.raises(BuildError) as caught:
             mpi4py(settings)
+        assert caught.value.id == "index.unreachable"
         over.set()
     said = {"silent": "timed out", "slow": "did not arrive within 0.3 s", "short": "Incomplete"}
     assert said[kind] in caught.value.problems[0].hints[-1]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from locking_tools import plan
 
+from envbuilder.knowledge.channels import VirtualPackage
 from envbuilder.locking.fingerprint import request_fingerprint
-from envbuilder.model.channels import VirtualPackage
 from envbuilder.model.plan import Plan, PlanChannel
 from envbuilder.process import Finished
 
@@ -191,18 +191,14 @@ def test_a_channel_of_conda_counts_as_it_is_and_as_the_target_is(tmp_path: Path)
     subdir.mkdir()
     channel = PlanChannel(name="own", url=tmp_path.as_uri())
     of_conda = plan(backend="conda", python=None, channels=(channel,))
-    keyed = of_conda.model_copy(
-        update={"channels": (channel.model_copy(update={"keys": ("1" * 64,)}),)}
-    )
     glibc = (("__glibc", "2.36", "0"),)
     asked = [
         ask(INDEX, of_conda),
-        ask(INDEX, keyed),
         ask(INDEX, of_conda, virtual=glibc),
         ask(INDEX, of_conda, virtual=(*glibc, ("__cuda", "12.2", "0"))),
     ]
     (subdir / "repodata.json").write_text("{}")
     asked.append(ask(INDEX, of_conda))
     assert None not in asked
-    assert len({*asked}) == 5
+    assert len({*asked}) == 4
     assert ask(INDEX, of_conda) == asked[-1]

@@ -67,7 +67,7 @@ def test_an_index_of_files_is_read_with_its_hashes_and_what_is_yanked(tmp_path: 
     found = sdist(index(indexes=(place,)), "6.0.1")
     assert (found.sha256, found.size, found.yanked) == ("e" * 64, 19, None)
     assert found.url == (tmp_path / "files" / "PyYAML-6.0.1.tar.gz").as_uri()
-    with pytest.raises(Refusal, match="pyyaml 5.3 is yanked: broken: Cython 3") as caught:
+    with pytest.raises(Refusal, match="pyyaml 5.3 is yanked") as caught:
         sdist(index(indexes=(place,)), "5.3")
     assert (caught.value.component, caught.value.version) == ("pyyaml", "5.3")
     assert sdist(index(indexes=(place,)), "5.3", exact=True).yanked == "broken: Cython 3"
@@ -84,17 +84,20 @@ def test_a_release_that_has_wheels_alone_is_refused_so_that_another_is_tried(
     tmp_path: Path,
 ) -> None:
     folder = put(tmp_path, "pyyaml-6.0.2-cp311-cp311-linux_x86_64.whl", "pyyaml-6.0.1.tar.gz")
-    with pytest.raises(Refusal, match="has sources of pyyaml 6.0.2"):
+    with pytest.raises(Refusal, match="pyyaml 6.0.2"):
         sdist(index(find_links=(str(folder),)), "6.0.2")
 
 
 def test_no_sources_at_all_is_an_error_that_says_where_was_looked(tmp_path: Path) -> None:
     folder = put(tmp_path, "numpy-1.0.tar.gz")
-    with pytest.raises(BuildError, match=f"no sources of pyyaml .* in {folder}") as caught:
+    with pytest.raises(BuildError) as caught:
         sdist(index(find_links=(str(folder),)), "6.0")
+    assert caught.value.id == "index.no-sources"
+    assert str(folder) in str(caught.value)
     assert "pyyaml-6.0.tar.gz" in caught.value.problems[0].hints[0]
-    with pytest.raises(BuildError, match="configured without an index"):
+    with pytest.raises(BuildError) as raised:
         sdist(index(), "6.0")
+    assert raised.value.id == "index.no-sources"
 
 
 def test_sizes_of_files_are_those_on_disk(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from envbuilder.locking.lock_cache import LIFETIME, cache_file, find, store
 from envbuilder.model.plan import Lock, Plan
+from envbuilder.runtimes import RUNTIMES
 from tests.cli.published import planned
 from tests.made_up_files import locked
 
@@ -50,7 +51,7 @@ def test_a_lock_is_found_for_an_hour(
 ) -> None:
     file = tmp_path / "folder" / "locks" / NAME
     store(file, lock, NOW)
-    found = find(aged(file, age), NOW)
+    found = find(aged(file, age), NOW, RUNTIMES)
     assert (found and found.age_text()) == told
     assert found is None or found.lock == lock
 
@@ -60,11 +61,11 @@ def test_what_is_not_a_lock_is_as_if_it_were_not_there(
     lock: Lock, tmp_path: Path, text: str
 ) -> None:
     file = tmp_path / NAME
-    assert find(file, NOW) is None
+    assert find(file, NOW, RUNTIMES) is None
     file.write_bytes(text.encode("utf-8", "surrogateescape"))
-    assert find(aged(file, timedelta(0)), NOW) is None
+    assert find(aged(file, timedelta(0)), NOW, RUNTIMES) is None
     store(file, lock, NOW)
-    assert find(aged(file, timedelta(0)), NOW)
+    assert find(aged(file, timedelta(0)), NOW, RUNTIMES)
 
 
 def test_old_ones_are_removed_and_nothing_else(lock: Lock, tmp_path: Path) -> None:
@@ -96,19 +97,19 @@ def test_what_cannot_be_removed_is_left(
     assert [path.exists() for path in old] == [True, True, True]
     store(tmp_path / NAME, lock, NOW)
     assert [path.exists() for path in old] == [False, False, False]
-    assert find(tmp_path / NAME, NOW)
+    assert find(tmp_path / NAME, NOW, RUNTIMES)
 
 
 def test_a_lock_of_somebody_else_is_not_taken(
     lock: Lock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store(tmp_path / NAME, lock, NOW)
-    assert find(tmp_path / NAME, NOW)
+    assert find(tmp_path / NAME, NOW, RUNTIMES)
     if os.geteuid() == 0:
         os.chown(tmp_path / NAME, 65534, -1)
     else:
         monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    assert find(tmp_path / NAME, NOW) is None
+    assert find(tmp_path / NAME, NOW, RUNTIMES) is None
 
 
 @pytest.mark.parametrize(

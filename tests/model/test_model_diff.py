@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from locks_otherwise import at, changed, leaves
 
-from envbuilder.model.artifact import CondaArchive, GitRevision
+from envbuilder.knowledge.artifacts import CondaArchive, GitRevision
 from envbuilder.model.diff import Diff, diff
 from envbuilder.model.plan import Input, Lock, SourceBuild
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envbuilder.model.condition import Value
-from envbuilder.model.knowledge import Advisory, Component, Coupling, FlagRule, Knowledge, Row
-from envbuilder.model.matching import subjects
+from envbuilder.knowledge.conditions import Value
+from envbuilder.knowledge.matching import subjects
+from envbuilder.knowledge.rows import Advisory, Component, Coupling, FlagRule, Knowledge, Row
 from envbuilder.resolve.facts import Facts
 from envbuilder.resolve.verdicts import Match, StackFacts, match
 

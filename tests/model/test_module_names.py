@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envbuilder.model.module_names import (
+from envbuilder.machine.modules.names import (
     stem,
     stems,
     unknown_module_notes,
@@ -12,6 +12,7 @@ from envbuilder.model.module_names import (
     unread_modules,
 )
 from envbuilder.model.site import StatedModule
+from tests.golden_texts import Golden
 from tests.shipped import read_shipped
 
 COMPONENTS = read_shipped().value.components
@@ -82,7 +83,9 @@ def test_a_name_with_that_of_a_component_and_no_release_is_unread(
     assert unread_modules([stated], COMPONENTS) == []
 
 
-def test_modules_that_provide_nothing_known_are_listed_with_what_they_may_be() -> None:
+def test_modules_that_provide_nothing_known_are_listed_with_what_they_may_be(
+    golden: Golden,
+) -> None:
     names = ("python39/3.9.1", "tensorflw/2.4.0", "gromacs/2021", "OpenMPI/4.1.4", "modenv/ml")
     names = (*names, "ibm/openmpi/4.1.4", "bio/gromacs/2022")
     modules = [StatedModule(name=name) for name in names]
@@ -97,12 +100,4 @@ def test_modules_that_provide_nothing_known_are_listed_with_what_they_may_be() -
         ("python39/3.9.1", "python"),
     ]
     notes = list(unknown_module_notes(modules, COMPONENTS))
-    assert notes == [
-        "unread: ibm/openmpi/4.1.4: the names say no release; if that is openmpi, state it, "
-        "modules: [{name: ibm/openmpi/4.1.4, provides: {openmpi: VERSION}}]",
-        "unread: python39/3.9.1: the names say no release; if that is python, state it, "
-        "modules: [{name: python39/3.9.1, provides: {python: VERSION}}]",
-        "modules called tensorflw provide nothing that is known: if that is tensorflow, state it, "
-        "modules: [{name: tensorflw/VERSION, provides: {tensorflow: VERSION}}]",
-        "modules of other names provide nothing: gromacs, modenv",
-    ]
+    golden(*notes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envbuilder.model.module_variants import loaded_as, told_apart, variant
+from envbuilder.machine.modules.variants import loaded_as, told_apart, variant
 from envbuilder.model.site import StatedModule
 
 Parents = tuple[tuple[str, ...], ...]

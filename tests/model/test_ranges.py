@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 
-from envbuilder.model.ranges import matches, series, version
+from envbuilder.knowledge.ranges import matches, series, version
 
 numbers = st.integers(0, 4)
 releases = st.lists(numbers, min_size=1, max_size=4).map(lambda parts: ".".join(map(str, parts)))

@@ -34,16 +34,18 @@ def test_it_ends_as_the_installer_does(code: int, ends: int, tmp_path: Path) -> 
     folder = bundle(tmp_path / "x", f"echo 'why it is so'; exit {code}\n")
     done = install(folder, tmp_path / "root")
     assert done.exit_code == ends
-    assert f"error: {folder}/install.sh ended with exit code {code}\n" in done.stderr
+    assert f"{folder}/install.sh" in done.stderr
+    assert f"exit code {code}\n" in done.stderr
     assert "  | why it is so\n" in done.stderr
 
 
 def test_no_bundle_and_several(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     done = install(tmp_path / "none", tmp_path / "root")
-    assert (done.exit_code, f"there is no bundle in {tmp_path}/none" in done.stderr) == (2, True)
+    assert done.exit_code == 2
+    assert f"{tmp_path}/none" in done.stderr
     for name in ("a", "b"):
         bundle(tmp_path / "two" / name, "exit 1\n")
     done = install(tmp_path / "two", tmp_path / "root")
     assert (done.exit_code, "there is 2 bundles" in done.stderr) == (2, False)
-    assert "there are 2 bundles" in done.stderr
+    assert "contains 2 unpacked bundles" in done.stderr

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from envbuilder.model.pipeline import Command, Job, Pipeline, shell_lines
+from envbuilder.ci.providers import PROVIDERS
+from envbuilder.ci.values import Command, Pipeline, PipelineJob, shell_lines
 from envbuilder.model.site import Runner
-from envbuilder.pipelines import PROVIDERS
 
 DOCS = Path(__file__).parents[2] / "docs" / "ci.md"
+GOLDENS = Path(__file__).parent / "goldens"
+UPDATE = os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1"
 
-_LOCK = Job(
+_LOCK = PipelineJob(
     stage="lock",
     recipe="a.b",
     arch="x86_64",
@@ -21,7 +24,7 @@ _LOCK = Job(
     runner=Runner(tags=("first-tag",)),
     makes=("x y's.json",),
 )
-_PROVE = Job(
+_PROVE = PipelineJob(
     stage="prove",
     recipe="a.b",
     arch="x86_64",
@@ -50,6 +53,17 @@ def test_every_command_of_every_job_is_in_it(name: str) -> None:
             assert line.replace("\\", "") in plain
     assert "module load envbuild" in text
     assert text == PROVIDERS[name].render(PIPELINE)
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_small_pipeline_as_a_whole(name: str) -> None:
+    file, text = (
+        GOLDENS / Path(PROVIDERS[name].FILE).name.lstrip("."),
+        PROVIDERS[name].render(PIPELINE),
+    )
+    if UPDATE:
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", PROVIDERS)

@@ -76,7 +76,8 @@ def test_what_its_ranks_did_not_record_counts_for_nothing(
     (run / "evidence.json").write_text(json.dumps(record))
     found = read_all(tmp_path)
     assert found.evidence == ()
-    assert f"is not what its ranks recorded: {said}" in found.damaged[0]
+    assert said in found.damaged[0]
+    assert str(tmp_path) in found.damaged[0]
 
 
 def test_how_its_ranks_ran_is_theirs_to_say(tmp_path: Path) -> None:
@@ -87,7 +88,7 @@ def test_how_its_ranks_ran_is_theirs_to_say(tmp_path: Path) -> None:
         path.write_text("\n".join([changed, *rest, ""]))
     found = read_all(tmp_path)
     assert found.evidence == ()
-    assert "is not what its ranks recorded: its ranks were emulated" in found.damaged[0]
+    assert found.damaged[0].endswith(" were emulated")
     # Said as it was, what is left to doubt is their speed: of emulated ranks there is none.
     record = json.loads((run / "evidence.json").read_text())
     record["execution"] = "emulated"
@@ -104,7 +105,7 @@ def test_a_failure_that_is_called_passed_counts_for_nothing(tmp_path: Path) -> N
     Rank(1, libraries=[LIBMPI], problems={LARGE: "3 numbers differ"}).write(run / "ranks")
     found = read_all(tmp_path)
     assert found.evidence == ()
-    assert "rank 1: allreduce float32 of 4096 bytes: 3 numbers differ" in found.damaged[0]
+    assert "rank 1: allreduce float32" in found.damaged[0]
 
 
 @pytest.mark.parametrize("text", ["", "x", "[]", "{}", "[" * 100_000, '{"nonce": 3}'])

@@ -13,10 +13,11 @@ from render_cases import (
     standard_edits,
 )
 
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.plan import Edit, Lock, Pin, Plan
 from envbuilder.render.forms import FORMS
-from envbuilder.render.subject import Subject, UnlockedPlan
+from envbuilder.render.subject import RenderInput, UnlockedPlan
+from envbuilder.runtimes import RUNTIMES
 
 
 def pin(component: str, version: str, origin: str, locator: str = "somewhere") -> Pin:
@@ -36,7 +37,7 @@ PYTHON = pin("python", "3.10.4", "module", "Python/3.10.4-GCCcore-11.3.0")
 
 def render(form: str, plan: Plan, knowledge: Knowledge, *, lock: Lock | None = None) -> str:
     return FORMS[form].render(
-        Subject(lock or UnlockedPlan(plan), CASES[0].places, knowledge, prefix_of)
+        RenderInput(lock or UnlockedPlan(plan), CASES[0].places, knowledge, prefix_of, RUNTIMES)
     )
 
 

@@ -6,22 +6,21 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from envbuilder.backends import prefix_parts
-from envbuilder.commands.launch_requests import LaunchFacts, example, script_start
-from envbuilder.model.artifact import Wheel
+from envbuilder.build.backends import prefix_parts
+from envbuilder.knowledge.artifacts import Wheel
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.backend import PrefixParts
-from envbuilder.model.evidence import Check, Evidence, LoadedLibrary, SmokeResult, Timing
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.model.evidence import Evidence, LoadedLibrary, ResultCheck, SmokeResult, Timing
 from envbuilder.model.launch import StartCommand
-from envbuilder.model.places import Dialect, Places
+from envbuilder.model.places import BuildFolders, Dialect
 from envbuilder.model.plan import (
     Edit,
-    Finding,
     FindingStatus,
     Lock,
     Modules,
     Pin,
     Plan,
+    PlanFinding,
     Proof,
     Replacement,
     RuntimePlan,
@@ -29,11 +28,13 @@ from envbuilder.model.plan import (
 )
 from envbuilder.model.proofs import proofs_of
 from envbuilder.model.recipe import Smoke
-from envbuilder.model.site import Launcher
+from envbuilder.model.site import SiteLauncher
 from envbuilder.render.build import render_build, render_smoke
 from envbuilder.render.modulefile import render_modulefile
+from envbuilder.runtimes import RUNTIMES
 from envbuilder.target_tools.modulefile import default_text
 from envbuilder.target_tools.root.layout import DEFAULT_FILES
+from envbuilder.workflow.launch_requests import LaunchFacts, example, script_start
 from tests.shipped import read_shipped
 
 HOSTILE = (
@@ -62,13 +63,16 @@ def prefix_of(plan: Plan) -> PrefixParts:
     return prefix_parts(plan, shipped_knowledge().components)
 
 
-def build_files(lock: Lock, places: Places, start: StartCommand | None = None) -> dict[str, str]:
-    return render_build(lock, places, prefix_of(lock.plan), start or start_of(lock.plan))
+def build_files(
+    lock: Lock, places: BuildFolders, start: StartCommand | None = None
+) -> dict[str, str]:
+    prefix, begin = prefix_of(lock.plan), start or start_of(lock.plan)
+    return render_build(lock, places, prefix, RUNTIMES, begin)
 
 
 def smoke_files(
     lock: Lock,
-    places: Places,
+    places: BuildFolders,
     proof: Proof | None = None,
     scheduler: str | None = None,
 ) -> dict[str, str]:
@@ -87,7 +91,7 @@ class Case:
 
     name: str
     lock: Lock
-    places: Places
+    places: BuildFolders
     evidence: Evidence | None
 
     def files(self) -> dict[str, str]:
@@ -150,7 +154,7 @@ def make_plan(**changes: object) -> Plan:
         runtime=RuntimePlan(
             package="distributed-dl-training", version="0.1.0", source_sha256="a" * 64
         ),
-        launcher=Launcher(kind="hydra", command=("mpiexec",)),
+        launcher=SiteLauncher(kind="hydra", command=("mpiexec",)),
         smoke=Smoke(),
         steps=make_steps(*STEPS),
     )
@@ -197,9 +201,9 @@ def make_evidence(lock: Lock, **changes: object) -> Evidence:
             LoadedLibrary(kind="mpi", path="/software/mpich/lib/libmpi.so.12", owner="prefix"),
         ),
         checks=(
-            Check(name="allreduce", dtype="float32", bytes=4, passed=True, ranks=2),
-            Check(name="allreduce", dtype="float64", bytes=8, passed=True, ranks=2),
-            Check(name="broadcast", passed=True, ranks=2),
+            ResultCheck(name="allreduce", dtype="float32", bytes=4, passed=True, ranks=2),
+            ResultCheck(name="allreduce", dtype="float64", bytes=8, passed=True, ranks=2),
+            ResultCheck(name="broadcast", passed=True, ranks=2),
         ),
         timings=(Timing(bytes=4, latency_us=1.5, bus_bandwidth=0.1, repetitions=10),),
     )
@@ -219,7 +223,9 @@ def make_evidence(lock: Lock, **changes: object) -> Evidence:
 
 def _plain() -> Case:
     lock = Lock(plan=make_plan(), artifacts=ARTIFACTS)
-    places = Places(Path("/software/local/allreduce/abc"), Path("/software/local/allreduce/abc.b"))
+    places = BuildFolders(
+        Path("/software/local/allreduce/abc"), Path("/software/local/allreduce/abc.b")
+    )
     return Case("plain", lock, places, make_evidence(lock))
 
 
@@ -247,12 +253,14 @@ def _modules() -> Case:
             Edit(kind="unset", name="PYTHONHOME"),
             Edit(kind="append", name="MANPATH", value="share/man", in_prefix=True),
         ),
-        launcher=Launcher(kind="openmpi", command=("mpiexec",)),
+        launcher=SiteLauncher(kind="openmpi", command=("mpiexec",)),
         smoke=Smoke(ranks=4),
         steps=make_steps("modules", *STEPS),
     )
     lock = Lock(plan=plan, artifacts=ARTIFACTS)
-    places = Places(Path("/software/cluster/env/abc"), Path("/software/cluster/env/abc.build"))
+    places = BuildFolders(
+        Path("/software/cluster/env/abc"), Path("/software/cluster/env/abc.build")
+    )
     return Case("modules", lock, places, None)
 
 
@@ -276,8 +284,8 @@ TAURUS = Modules(
 )
 
 
-def make_finding(status: FindingStatus, **changes: object) -> Finding:
-    finding = Finding(
+def make_finding(status: FindingStatus, **changes: object) -> PlanFinding:
+    finding = PlanFinding(
         id=f"TEST-{status.upper()}",
         status=status,
         severity="info" if status == "info" else "warning",
@@ -305,11 +313,11 @@ def _swap() -> Case:
         arch="ppc64le",
         modules=TAURUS,
         findings=FINDINGS,
-        launcher=Launcher(kind="openmpi", command=("mpiexec",)),
+        launcher=SiteLauncher(kind="openmpi", command=("mpiexec",)),
         steps=make_steps("modules", *STEPS),
     )
     lock = Lock(plan=plan, artifacts=ARTIFACTS)
-    places = Places(Path("/software/ml/env/abc"), Path("/software/ml/env/abc.build"))
+    places = BuildFolders(Path("/software/ml/env/abc"), Path("/software/ml/env/abc.build"))
     return Case("swap", lock, places, make_evidence(lock))
 
 
@@ -324,11 +332,11 @@ def _hostile() -> Case:
         recipe="hostile",
         summary=HOSTILE,
         environment=standard_edits(HOSTILE=HOSTILE, EMPTY="", SPACE="  "),
-        launcher=Launcher(kind="custom", command=("/opt/m p'i/mpi$exec", HOSTILE)),
+        launcher=SiteLauncher(kind="custom", command=("/opt/m p'i/mpi$exec", HOSTILE)),
     )
     lock = Lock(plan=plan, artifacts=ARTIFACTS[:1])
     folder = Path("/software/a b 'single' \"double\" $HOME `touch CANARY` ]] {x} é")
-    places = Places(folder / "hostile/abc", folder / "hostile/abc.build")
+    places = BuildFolders(folder / "hostile/abc", folder / "hostile/abc.build")
     return Case("hostile", lock, places, make_evidence(lock))
 
 

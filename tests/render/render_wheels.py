@@ -8,7 +8,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from pathlib import Path
 
-from envbuilder.model.artifact import Wheel
+from envbuilder.knowledge.artifacts import Wheel
 
 # A PEP 517 backend in one file: it packs the one package of a source folder.
 BACKEND = """

@@ -18,11 +18,11 @@ from render_tools import clean_env, need, run
 from typer.testing import CliRunner
 
 from envbuilder import data
-from envbuilder.backends import BACKENDS, Backend
-from envbuilder.build import prepare
+from envbuilder.build.backends import BACKENDS, Backend
+from envbuilder.build.scripts import prepare
 from envbuilder.cli import app
-from envbuilder.model.artifact import CondaArchive
-from envbuilder.model.places import Places
+from envbuilder.knowledge.artifacts import CondaArchive
+from envbuilder.model.places import BuildFolders
 from envbuilder.model.plan import Edit, Lock, Pin, Plan, PlanChannel
 from envbuilder.render.forms import FORMS
 from tests.conda_channel import locked, movable_python, write_channel
@@ -83,7 +83,7 @@ def plan_for(name: str, entry: Backend) -> Plan:
 
 def build_folder(name: str, folder: Path, artifacts: tuple[CondaArchive, ...] = ()) -> Path:
     lock = Lock(plan=plan_for(name, BACKENDS[name]), artifacts=artifacts)
-    files = build_files(lock, Places(folder / "the prefix", folder))
+    files = build_files(lock, BuildFolders(folder / "the prefix", folder))
     prepare(folder, files, data.RUNTIME)
     return folder
 

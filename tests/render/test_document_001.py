@@ -15,7 +15,7 @@ from render_cases import build_files
 from typer.testing import CliRunner
 
 from envbuilder.cli import app
-from envbuilder.model.places import Places
+from envbuilder.model.places import BuildFolders
 from envbuilder.model.plan import Lock, Plan
 
 LOADS = (
@@ -71,7 +71,7 @@ def planned() -> Plan:
 
 @pytest.fixture(scope="module")
 def files(planned: Plan) -> dict[str, str]:
-    places = Places(prefix=Path("/scratch/env/1"), build=Path("/scratch/env/1.build"))
+    places = BuildFolders(prefix=Path("/scratch/env/1"), build=Path("/scratch/env/1.build"))
     return build_files(Lock(plan=planned, artifacts=()), places)
 
 

@@ -10,24 +10,26 @@ from typer.testing import CliRunner
 
 from envbuilder.cli import app
 from envbuilder.commands.render import forms
-from envbuilder.commands.texts import job_parts
 from envbuilder.errors import UsageError
 from envbuilder.model.job import Job
 from envbuilder.render.forms import FORMS, Form
-from envbuilder.render.subject import Renderable, Subject, UnlockedPlan
+from envbuilder.render.subject import Renderable, RenderInput, UnlockedPlan
+from envbuilder.runtimes import RUNTIMES
+from envbuilder.workflow.texts import job_parts
 
 pytestmark = pytest.mark.thorough
 
 DOCS = Path(__file__).parents[2] / "docs" / "rendering.md"
 
 
-def subject(case: Case, source: Renderable) -> Subject:
+def subject(case: Case, source: Renderable) -> RenderInput:
     job = Job(case.lock.plan.recipe, nodes=1, ranks_per_node=2, minutes=30)
-    return Subject(
+    return RenderInput(
         source=source,
         places=case.places,
         knowledge=shipped_knowledge(),
         prefix_of=prefix_of,
+        runtimes=RUNTIMES,
         job=lambda name: job_parts(name, job, ("srun", "python")),
     )
 

@@ -17,8 +17,9 @@ from render_cases import STEPS, build_files, make_plan, make_steps, standard_edi
 from render_tools import clean_env, lmod_folder, modulecmd, need, run
 from render_wheels import make_wheel, make_wheels, module, write_runtime
 
-from envbuilder import data, sources
-from envbuilder.model.places import Places
+from envbuilder import data
+from envbuilder.build import sources
+from envbuilder.model.places import BuildFolders
 from envbuilder.model.plan import Lock, Modules
 from envbuilder.model.site import ModuleSystem
 from tests.pythons import NAMED
@@ -77,7 +78,7 @@ def make_site(
     write_runtime(folder / "runtime")
     sources.copy(data.TARGET_TOOLS, folder / data.TARGET_TOOLS.name)
     for name, text in build_files(
-        Lock(plan=plan, artifacts=artifacts), Places(prefix, folder)
+        Lock(plan=plan, artifacts=artifacts), BuildFolders(prefix, folder)
     ).items():
         (folder / name).write_text(text, encoding="utf-8")
     return Site(folder, prefix, base / "my wheels")
@@ -288,7 +289,7 @@ def test_a_file_that_was_lost_is_named(built: Site, tmp_path: Path) -> None:
         where.write_text("import nothing_like_that\n", encoding="utf-8")
         expect_check_to_fail(copy, "error: tinyone 1.0: import tinyone fails")
         where.write_text("import os; os.kill(os.getpid(), 4)\n", encoding="utf-8")
-        expect_check_to_fail(copy, "  its process was ended by signal 4")
+        expect_check_to_fail(copy, "  the process was ended by signal 4")
     finally:
         where.write_text(text, encoding="utf-8")
 
@@ -366,7 +367,7 @@ def test_a_pin_is_installed_even_where_the_base_python_has_it(tmp_path: Path) ->
     expect_check_to_fail(
         site,
         f"error: tinyone 1.0 is not installed in {site.prefix}",
-        f"  1.0 lies in {base}",
+        f"  1.0 is in {base}",
     )
     done = site.build("fetch", "install", "runtime", "check")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -90,5 +90,5 @@ def test_a_channel_that_cannot_be_read_ends_it_before_there_is_a_root(
     words += ["--root", str(tmp_path / "root"), "--bundle"] if verb == "create" else []
     code, out, said = envbuild(*words)
     assert (code, out) == (5, ""), said
-    assert "the conda channel wmlce cannot be read: " in " ".join(said.split())
+    assert "channel wmlce" in " ".join(said.split())
     assert not (tmp_path / "root").exists()

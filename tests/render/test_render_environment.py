@@ -11,7 +11,7 @@ from render_cases import build_files, make_plan, make_steps, standard_edits
 from render_tools import clean_env, lmod_folder, need, read_environment, run
 
 from envbuilder.model.launch import StartCommand
-from envbuilder.model.places import Places
+from envbuilder.model.places import BuildFolders
 from envbuilder.model.plan import Lock, Modules
 
 pytestmark = pytest.mark.integration
@@ -50,7 +50,7 @@ def build_folder(tmp_path: Path, modules: Modules) -> Path:
     plan = make_plan(modules=modules, steps=steps, environment=standard_edits(OMP_NUM_THREADS="3"))
     folder.mkdir()
     lock = Lock(plan=plan, artifacts=())
-    for name, text in build_files(lock, Places(tmp_path / "pre fix", folder), START).items():
+    for name, text in build_files(lock, BuildFolders(tmp_path / "pre fix", folder), START).items():
         (folder / name).write_text(text, encoding="utf-8")
     return folder
 

@@ -1,7 +1,7 @@
 """Every form as a whole: in full for one plan without modules and one with, by hash for the others.
 
 ENVBUILD_UPDATE_GOLDENS=1 rewrites goldens, hashes and modulefiles/; read the difference before
-committing it.
+committing it. modulefiles/ has the trees in Lua; those in Tcl are compared by hash.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from typer.testing import CliRunner
 from envbuilder import data
 from envbuilder.cli import app
 from envbuilder.commands.render import forms
-from envbuilder.commands.texts import job_parts
 from envbuilder.errors import UsageError
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.job import Job
-from envbuilder.model.knowledge import Knowledge
-from envbuilder.render.subject import Subject, UnlockedPlan
+from envbuilder.render.subject import RenderInput, UnlockedPlan
+from envbuilder.runtimes import RUNTIMES
+from envbuilder.workflow.texts import job_parts
 from tests.shipped import read_shipped
 
 pytestmark = pytest.mark.thorough
@@ -34,6 +35,7 @@ pytestmark = pytest.mark.thorough
 GOLDENS = Path(__file__).parent / "goldens" / "forms"
 HASHES = GOLDENS / "SHA256SUMS"
 MODULEFILES = Path(__file__).parents[2] / "modulefiles"
+TCL_HASHES = GOLDENS.parent / "modulefiles"
 UPDATE = os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1"
 
 # Where a site's staff would put roots: below what the site's documentation calls project space.
@@ -79,11 +81,12 @@ def forms_of(case: Case, knowledge: Knowledge, *, locked: bool) -> dict[str, str
     """Return the text of every form, or its refusal, by file name."""
     name = case.lock.plan.recipe
     job = Job(name, nodes=1, ranks_per_node=2, minutes=30)
-    subject = Subject(
+    subject = RenderInput(
         source=case.lock if locked else UnlockedPlan(case.lock.plan),
         places=case.places,
         knowledge=knowledge,
         prefix_of=prefix_of,
+        runtimes=RUNTIMES,
         tree=Path("/software/modulefiles"),
         job=lambda scheduler: job_parts(scheduler, job, PROGRAM),
     )
@@ -143,11 +146,16 @@ def test_all_other_combinations_by_hash(knowledge: Knowledge) -> None:
         for locked in (True, False)
         for name, text in forms_of(case, knowledge, locked=locked).items()
     }
+    compare_hashes(HASHES, texts)
+
+
+def compare_hashes(file: Path, texts: Mapping[str, str]) -> None:
+    """Compare the sha256 of texts with a list of sha256sum."""
     sums = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
     if UPDATE:
         lines = [f"{number}  {name}\n" for name, number in sorted(sums.items())]
-        HASHES.write_text("".join(lines), encoding="utf-8")
-    lines = HASHES.read_text(encoding="utf-8").splitlines()
+        file.write_text("".join(lines), encoding="utf-8")
+    lines = file.read_text(encoding="utf-8").splitlines()
     recorded = {name: number for number, name in (line.split("  ", 1) for line in lines)}
     assert sorted(sums) == sorted(recorded)
     assert [name for name in sums if sums[name] != recorded[name]] == []
@@ -167,7 +175,8 @@ def tree(site: str) -> dict[str, str]:
 @pytest.mark.parametrize("site", SITES)
 def test_the_modulefiles_that_are_checked_in(site: str) -> None:
     """A recipe that cannot be planned there has none; another test says which those are."""
-    folder, texts = MODULEFILES / site, tree(site)
+    folder = MODULEFILES / site
+    texts = {name: text for name, text in tree(site).items() if name.startswith("lua/")}
     if UPDATE:
         shutil.rmtree(folder, ignore_errors=True)
         for name, text in texts.items():
@@ -179,12 +188,19 @@ def test_the_modulefiles_that_are_checked_in(site: str) -> None:
         assert text == (folder / name).read_text(encoding="utf-8"), f"{name} differs"
 
 
+@pytest.mark.parametrize("site", SITES)
+def test_the_modulefiles_in_tcl_by_hash(site: str) -> None:
+    texts = {name: text for name, text in tree(site).items() if name.startswith("tcl/")}
+    compare_hashes(TCL_HASHES / f"{site}.sha256", texts)
+
+
 def test_every_documented_site_has_its_tree() -> None:
     assert sorted(path.name for path in MODULEFILES.iterdir()) == sorted(SITES)
+    assert sorted(path.stem for path in TCL_HASHES.iterdir()) == sorted(SITES)
 
 
 def test_a_module_of_the_tree_is_the_form() -> None:
     code, text = run("lua", "ddl", "summit", "ppc64le")
     first, _, rest = text.partition("\n")
     assert (code, rest) == (0, tree("summit")["lua/ddl/1.lua"])
-    assert first.startswith("-- ddl is not built")
+    assert first.startswith("-- ddl ")

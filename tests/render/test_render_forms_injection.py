@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from render_cases import CASES, HOSTILE, make_plan, shipped_knowledge, standard_edits
 
 from envbuilder.errors import UsageError
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.render import quoting
 
 HOSTILE_CASE = CASES[2]
@@ -115,8 +115,9 @@ class TestInjection:
         self, value: str, knowledge: Knowledge
     ) -> None:
         plan = make_plan(environment=standard_edits(SETTING=value))
-        with pytest.raises(UsageError, match="a Dockerfile cannot set SETTING"):
+        with pytest.raises(UsageError, match="SETTING") as caught:
             render("dockerfile", plan, knowledge)
+        assert caught.value.id == "variable.control-character"
 
     def test_a_summary_stays_in_the_comment_of_an_environment_file(
         self, knowledge: Knowledge

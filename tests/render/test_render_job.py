@@ -15,9 +15,8 @@ import pytest
 from render_cases import CASES, HOSTILE, make_plan
 from render_tools import need
 
-from envbuilder.commands.texts import job_parts
 from envbuilder.errors import UsageError
-from envbuilder.launchers import launch_line
+from envbuilder.launching.launchers import launch_line
 from envbuilder.model.job import Job
 from envbuilder.model.launch import (
     EnvironmentProgram,
@@ -27,7 +26,7 @@ from envbuilder.model.launch import (
     Shape,
     TransportOptions,
 )
-from envbuilder.model.places import Places
+from envbuilder.model.places import BuildFolders
 from envbuilder.model.plan import Lock
 from envbuilder.render.job import (
     ENDPOINT,
@@ -35,6 +34,7 @@ from envbuilder.render.job import (
     program_words,
     render_job,
 )
+from envbuilder.workflow.texts import job_parts
 
 GOLDENS = Path(__file__).parent / "goldens" / "job"
 CASE = {case.name: case for case in CASES}
@@ -168,24 +168,25 @@ def test_the_sites_trees_are_used_before_the_environments_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "problem", "value"),
     [
-        ({"name": "a b"}, "not a job's name: 'a b'"),
-        ({"name": ""}, "not a job's name: ''"),
-        ({"name": "x\n#SBATCH --uid=root"}, "not a job's name"),
-        ({"account": "--wrap"}, "not a job's account"),
-        ({"partition": "$(id)"}, "not a job's partition"),
-        ({"nodes": 0}, "a job cannot have 0 nodes"),
-        ({"ranks_per_node": 0}, "a job cannot have 0 ranks a node"),
-        ({"minutes": 0}, "a job cannot have 0 minutes"),
-        ({"gpus_per_node": -1}, "a job cannot have -1 GPUs a node"),
-        ({"cpus_per_rank": 0}, "a job cannot have 0 cores a rank"),
+        ({"name": "a b"}, "job.invalid-name", "'a b'"),
+        ({"name": ""}, "job.invalid-name", "''"),
+        ({"name": "x\n#SBATCH --uid=root"}, "job.invalid-name", "name"),
+        ({"account": "--wrap"}, "job.invalid-name", "account"),
+        ({"partition": "$(id)"}, "job.invalid-name", "partition"),
+        ({"nodes": 0}, "job.invalid-size", "0 nodes"),
+        ({"ranks_per_node": 0}, "job.invalid-size", "0 ranks"),
+        ({"minutes": 0}, "job.invalid-size", "0 minutes"),
+        ({"gpus_per_node": -1}, "job.invalid-size", "-1 GPUs"),
+        ({"cpus_per_rank": 0}, "job.invalid-size", "0 cores"),
     ],
 )
-def test_what_no_scheduler_takes(changes: dict[str, object], message: str) -> None:
+def test_what_no_scheduler_takes(changes: dict[str, object], problem: str, value: str) -> None:
     with pytest.raises(UsageError) as caught:
         replace(ML, **changes)  # type: ignore[arg-type]
-    assert message in caught.value.problems[0].message
+    assert caught.value.id == problem
+    assert value in caught.value.problems[0].message
     assert caught.value.problems[0].hints
 
 
@@ -269,7 +270,7 @@ def plain_lsf(folder: Path, job: Job, words: tuple[str, ...]) -> str:
     python.parent.mkdir(parents=True)
     python.touch(0o755)
     lock = Lock(plan=make_plan(), artifacts=())
-    places = Places(folder / "prefix", folder / "build")
+    places = BuildFolders(folder / "prefix", folder / "build")
     return render_job(lock, places, TREE, job_parts("lsf", job, words), 3)
 
 

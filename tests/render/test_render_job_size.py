@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
+from tests.verbs import problem_ids
 
 
 def render(recipe: str, site: str, *words: str) -> Result:
@@ -78,41 +79,33 @@ def test_strategies_of_tensorflow_get_a_gpu_for_each_rank_or_are_refused() -> No
     words = ("--as", "slurm", "--ranks-per-node")
     done = render("tensorflow-distribute", "taurus-ml", *words, "6")
     assert lines(done.stdout, "#SBATCH --gres=") == ["gpu:6"]
-    done = render("tensorflow-distribute", "taurus-ml", *words, "7")
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert "7 GPUs a node are asked for, the site's nodes have 6" in done.stderr
+    done = render("tensorflow-distribute", "taurus-ml", *words, "7", "--json")
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, ["launch.too-few-gpus"])
 
 
 @pytest.mark.parametrize(
-    ("site", "words", "message"),
+    ("site", "words", "problem"),
     [
-        ("taurus-ml", ["--as", "slurm", "--nodes", "0"], "a job cannot have 0 nodes"),
-        ("taurus-ml", ["--as", "slurm", "--ranks-per-node", "0"], "cannot have 0 ranks a node"),
-        ("taurus-ml", ["--as", "slurm", "--minutes", "-5"], "a job cannot have -5 minutes"),
-        ("taurus-ml", ["--as", "slurm", "--cpus-per-rank", "0"], "cannot have 0 cores a rank"),
-        ("taurus-ml", ["--as", "slurm", "--account", "a b; rm"], "not a job's account: 'a b; rm'"),
-        (
-            "taurus-ml",
-            ["--as", "slurm", "--ranks-per-node", "7"],
-            "7 GPUs a node are asked for, the site's nodes have 6",
-        ),
-        ("taurus-ml", ["--as", "lua", "--nodes", "2"], "--nodes: only a job has that, not the"),
-        ("taurus-ml", ["--as", "all", "--minutes", "2"], "--minutes: only a job has that, not"),
-        (
-            "taurus-ml",
-            ["--account", "me", "--cpus-per-rank", "2"],
-            "--account, --cpus-per-rank: only a job has that, not the form folder",
-        ),
+        ("taurus-ml", ["--as", "slurm", "--nodes", "0"], "job.invalid-size"),
+        ("taurus-ml", ["--as", "slurm", "--ranks-per-node", "0"], "job.invalid-size"),
+        ("taurus-ml", ["--as", "slurm", "--minutes", "-5"], "job.invalid-size"),
+        ("taurus-ml", ["--as", "slurm", "--cpus-per-rank", "0"], "job.invalid-size"),
+        ("taurus-ml", ["--as", "slurm", "--account", "a b; rm"], "job.invalid-name"),
+        ("taurus-ml", ["--as", "slurm", "--ranks-per-node", "7"], "launch.too-few-gpus"),
+        ("taurus-ml", ["--as", "lua", "--nodes", "2"], "option.only-for-job"),
+        ("taurus-ml", ["--as", "all", "--minutes", "2"], "option.only-for-job"),
+        ("taurus-ml", ["--account", "me", "--cpus-per-rank", "2"], "option.only-for-job"),
     ],
 )
-def test_what_is_refused(site: str, words: list[str], message: str) -> None:
-    done = render("horovod-nccl", site, *words)
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert message in done.stderr
+def test_what_is_refused(site: str, words: list[str], problem: str) -> None:
+    done = render("horovod-nccl", site, *words, "--json")
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, [problem])
     assert "\nhint: " in done.stderr
+    assert render("horovod-nccl", site, *words).stdout == ""
 
 
 def test_more_cores_than_a_node_has_are_refused() -> None:
-    done = render("horovod-ddl-wmlce", "summit", "--as", "lsf", "--cpus-per-rank", "8")
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert "6 ranks of 8 cores a node are asked for, the site's nodes have 42" in done.stderr
+    words = ("--as", "lsf", "--cpus-per-rank", "8", "--json")
+    done = render("horovod-ddl-wmlce", "summit", *words)
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, ["launch.too-few-cores"])
+    assert "42" in done.stderr

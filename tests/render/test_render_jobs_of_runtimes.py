@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from envbuilder.cli import app
+from tests.verbs import problem_ids
 
 
 def job(recipe: str, site: str, form: str = "job", *more: str) -> str:
@@ -60,7 +61,6 @@ def test_horovod_on_ddl_is_not() -> None:
 
 
 def test_a_job_needs_a_site_with_a_scheduler() -> None:
-    words = ["render", "allreduce", "--site", "local", "--as", "job"]
+    words = ["render", "allreduce", "--site", "local", "--as", "job", "--json"]
     done = CliRunner().invoke(app, words, env={"COLUMNS": "100"})
-    assert done.exit_code == 2
-    assert "states no scheduler" in done.stderr
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, ["site.no-scheduler"])

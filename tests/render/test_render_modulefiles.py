@@ -15,12 +15,12 @@ from render_cases import (
 )
 from render_tools import clean_env, lmod_folder, modulecmd, need, read_environment, run
 
-from envbuilder.commands.launch_requests import LaunchFacts, example
-from envbuilder.model.places import Dialect, Places
+from envbuilder.model.places import BuildFolders, Dialect
 from envbuilder.model.plan import Edit, Lock, Modules
 from envbuilder.render.modulefile import render_modulefile
 from envbuilder.target_tools.modulefile import default_text
 from envbuilder.target_tools.root.layout import DEFAULT_FILES
+from envbuilder.workflow.launch_requests import LaunchFacts, example
 
 pytestmark = pytest.mark.integration
 
@@ -45,7 +45,7 @@ def publish(tree: Path, lock: Lock, numbers: tuple[int, ...], dialect: Dialect) 
     """Write modulefiles as publishing does, the first number as default."""
     folder = tree / lock.plan.recipe
     folder.mkdir(parents=True)
-    places = Places(Path(PREFIX), Path("/build"))
+    places = BuildFolders(Path(PREFIX), Path("/build"))
     for number in numbers:
         shown = example(LaunchFacts(lock.plan, {}))
         text = render_modulefile(lock, places, number, make_evidence(lock), dialect, shown)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from render_cases import CASES, HOSTILE, make_plan, smoke_files, standard_edits
 from render_tools import clean_env, lmod_folder, need
 
-from envbuilder.model.places import Places
+from envbuilder.model.places import BuildFolders
 from envbuilder.model.plan import Lock
 from envbuilder.render.modulefile import render_modulefile
 
@@ -103,7 +103,7 @@ def output(command: list[str | Path], folder: Path) -> str:
 @example(value=HOSTILE, prefix="/" + HOSTILE.replace("/", "").replace(":", ""))
 @given(value=TEXT, prefix=PATHS)
 def test_bash_gets_values_unchanged(tmp_path: Path, value: str, prefix: str) -> None:
-    places = Places(Path(prefix), Path("/build"))
+    places = BuildFolders(Path(prefix), Path("/build"))
     files = smoke_files(make_lock("x", value), places)
     (tmp_path / "environment.sh").write_text(files["environment.sh"], encoding="utf-8")
     script = (

@@ -9,7 +9,7 @@ import pytest
 from render_cases import CASES, smoke_files
 
 from envbuilder.model.plan import Pin, Proof
-from envbuilder.model.site import Launcher
+from envbuilder.model.site import SiteLauncher
 
 
 def test_smoke_sh_starts_what_the_proof_is_about() -> None:
@@ -17,7 +17,7 @@ def test_smoke_sh_starts_what_the_proof_is_about() -> None:
     proof = Proof(
         api="horovod.torch",
         transport="gloo",
-        launcher=Launcher(kind="horovodrun", command=("horovodrun",)),
+        launcher=SiteLauncher(kind="horovodrun", command=("horovodrun",)),
     )
     last = smoke_files(case.lock, case.places, proof)["smoke.sh"].splitlines()[-1]
     python = Path(case.places.prefix) / "bin" / "python"
@@ -43,7 +43,7 @@ def test_smoke_sh_asks_whose_libmpi_the_environment_means(
 ) -> None:
     case = CASES[0]
     pin = Pin(component="openmpi", version="3.1.4", origin=origin, locator=locator, why="asked")
-    launcher = Launcher(kind="openmpi", command=("mpiexec",))
+    launcher = SiteLauncher(kind="openmpi", command=("mpiexec",))
     plan = case.lock.plan.model_copy(update={"pins": (pin,), "launcher": launcher})
     lock = case.lock.model_copy(update={"plan": plan})
     lines = smoke_files(lock, case.places)["smoke.sh"].splitlines()
@@ -57,7 +57,7 @@ def test_smoke_sh_asks_whose_libmpi_the_environment_means(
 
 def test_in_a_step_of_slurm_further_steps_share_its_cpus() -> None:
     case = CASES[0]
-    launcher = Launcher(kind="srun", command=("srun", "--mpi=pmix"))
+    launcher = SiteLauncher(kind="srun", command=("srun", "--mpi=pmix"))
     proof = Proof(api="numpy", transport="mpi", launcher=launcher)
     lines = smoke_files(case.lock, case.places, proof, "slurm")["smoke.sh"].splitlines()
     assert lines[-2] == "[[ -z ${SLURM_STEP_ID:-} ]] || export SLURM_OVERLAP=1"

@@ -10,7 +10,7 @@ from render_cases import CASES, TAURUS, build_files, make_evidence, make_plan
 from render_tools import clean_env, lmod_folder, modulecmd, need, run
 from swap_trees import MPI, NCCL, OLD_MPI, make_tree
 
-from envbuilder.model.places import Dialect, Places
+from envbuilder.model.places import BuildFolders, Dialect
 from envbuilder.model.plan import Lock, Modules, Plan
 from envbuilder.render.modulefile import render_modulefile
 
@@ -38,7 +38,7 @@ def publish(folder: Path, plan: Plan, dialect: Dialect, name: str | None = None)
     """Write the modulefile of a plan as number 1 and 2 into tree "mine"."""
     plan = plan.model_copy(update={"recipe": name or plan.recipe})
     lock = Lock(plan=plan, artifacts=())
-    places = Places(folder / "prefix", folder / "build")
+    places = BuildFolders(folder / "prefix", folder / "build")
     home = folder / "mine" / plan.recipe
     home.mkdir(parents=True)
     for number in (1, 2):
@@ -180,7 +180,7 @@ def scripts(folder: Path, modules: Modules) -> Path:
     plan = SWAP.model_copy(update={"modules": modules})
     build = folder / "build"
     build.mkdir(exist_ok=True)
-    places = Places(folder / "prefix", build)
+    places = BuildFolders(folder / "prefix", build)
     for name, text in build_files(Lock(plan=plan, artifacts=()), places).items():
         (build / name).write_text(text, encoding="utf-8")
     return build

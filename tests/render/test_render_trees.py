@@ -10,11 +10,12 @@ from typer.testing import CliRunner
 
 from envbuilder.cli import app
 from envbuilder.errors import UsageError
-from envbuilder.model.artifact import Submodule
-from envbuilder.model.lock_check import contradictions
+from envbuilder.knowledge.artifacts import Submodule
+from envbuilder.locking.lock_check import contradictions
 from envbuilder.model.plan import Lock, Plan
 from envbuilder.render.requirements import requirement_files
 from envbuilder.render.sources import builds_text
+from envbuilder.runtimes import RUNTIMES
 from tests.cli.published import planned
 from tests.made_up_files import locked
 
@@ -76,14 +77,17 @@ def test_the_lists_of_files_name_the_archive(lock: Lock) -> None:
     assert "pytorch-1.7.1" not in files["sources.txt"]
     expected = {each["name"]: each["version"] for each in json.loads(files["expected.json"])}
     assert expected["pytorch"] == "1.7.1"
-    build = next(each for each in json.loads(builds_text(lock)) if each["component"] == "pytorch")
+    build = next(
+        each for each in json.loads(builds_text(lock, RUNTIMES)) if each["component"] == "pytorch"
+    )
     assert (build["sdist"], build["sha256"]) == ("pytorch-1.7.1.tar", tree.sha256)
 
 
 @pytest.mark.parametrize("name", ["a b", "../x", "$(id)"])
 def test_a_file_name_that_scripts_cannot_hold(lock: Lock, name: str) -> None:
-    with pytest.raises(UsageError, match="file name"):
+    with pytest.raises(UsageError) as caught:
         requirement_files(with_tree(lock, filename=f"{name}.tar"))
+    assert caught.value.id == "lock.invalid-artifact"
 
 
 def submodules(*paths: str) -> tuple[Submodule, ...]:
@@ -100,15 +104,15 @@ def with_tree(lock: Lock, **changes: object) -> Lock:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"commit": "c" * 40}, "built from a git tree that is not locked"),
-        ({"commit": "c" * 40}, "nothing is built from pytorch-1.7.1.tar"),
-        ({"url": "https://x.example/pytorch"}, "built from a git tree that is not locked"),
-        ({"tag": "v1.7.0"}, "built from a git tree that is not locked"),
-        ({"version": "1.7.0"}, "pytorch 1.7.1 is built from the git tree pytorch-1.7.1.tar"),
-        ({"filename": "else.tar"}, "the git tree of pytorch 1.7.1 is the file else.tar"),
-        ({"submodules": submodules("a", "a")}, "not each at one place of its own"),
-        ({"submodules": submodules("a/../b")}, "not each at one place of its own"),
-        ({"submodules": submodules("/a")}, "not each at one place of its own"),
+        ({"commit": "c" * 40}, "git tree"),
+        ({"commit": "c" * 40}, "uses pytorch-1.7.1.tar"),
+        ({"url": "https://x.example/pytorch"}, "git tree"),
+        ({"tag": "v1.7.0"}, "git tree"),
+        ({"version": "1.7.0"}, "pytorch-1.7.1.tar"),
+        ({"filename": "else.tar"}, "else.tar"),
+        ({"submodules": submodules("a", "a")}, "distinct places"),
+        ({"submodules": submodules("a/../b")}, "distinct places"),
+        ({"submodules": submodules("/a")}, "distinct places"),
     ],
 )
 def test_a_lock_that_contradicts_itself(lock: Lock, changes: dict[str, object], said: str) -> None:
@@ -119,7 +123,8 @@ def test_a_lock_that_contradicts_itself(lock: Lock, changes: dict[str, object], 
 def test_a_lock_without_its_tree(lock: Lock) -> None:
     files = tuple(each for each in lock.artifacts if each.kind != "git-tree")
     said = contradictions(lock.model_copy(update={"artifacts": files}))
-    assert said == ("pytorch 1.7.1 is built from a git tree that is not locked",)
+    (line,) = said
+    assert "pytorch 1.7.1" in line
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from in_toto_attestation.predicates.provenance.v1.provenance_pb2 import Provenan
 from in_toto_attestation.v1.statement import Statement
 from in_toto_attestation.v1.statement_pb2 import Statement as StatementMessage
 
-from envbuilder.model.artifact import CondaArchive, GitTree, Patch, Sdist, Submodule, Wheel
+from envbuilder.knowledge.artifacts import CondaArchive, GitTree, Patch, Sdist, Submodule, Wheel
 from envbuilder.model.plan import Lock, Pin
 from envbuilder.render.provenance import render_predicate
 from envbuilder.render.sbom import render_sbom

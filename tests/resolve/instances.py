@@ -17,10 +17,10 @@ from envbuilder.resolve.problem import (
     Assumption,
     Candidate,
     FlagCase,
-    Module,
-    Problem,
     RemedyOption,
     Rule,
+    SolverModule,
+    StackProblem,
     Want,
 )
 
@@ -42,7 +42,7 @@ FLAGS = ("HOROVOD_WITH_MPI", "HOROVOD_GPU_ALLREDUCE")
 ORIGINS = {"module": 0, "pip": 1, "system": 2}
 
 
-def random_problem(random: Random) -> Problem:
+def random_problem(random: Random) -> StackProblem:
     """Return a problem of at most seven modules."""
     modules = random_modules(random)
     candidates = random_candidates(random, modules)
@@ -52,7 +52,7 @@ def random_problem(random: Random) -> Problem:
         {each.component for each in candidates if each.component == "cmake"}
         - {want.component for want in wants}
     )
-    return Problem(
+    return StackProblem(
         modules=modules,
         candidates=candidates,
         wants=wants,
@@ -65,16 +65,16 @@ def random_problem(random: Random) -> Problem:
     )
 
 
-def random_dense_problem(random: Random) -> Problem:
+def random_dense_problem(random: Random) -> StackProblem:
     """Return a problem with several modules of one name that differ in little but their release."""
-    below = Module("GCC/1", "GCC", generation="2018b")
+    below = SolverModule("GCC/1", "GCC", generation="2018b")
     modules = [below]
     alike = random.random() < 0.7
     for number in range(1, random.randint(5, 7)):
         loads = ("GCC/1",) if alike or number % 3 else ()
         series = f"OpenMPI {number // 3}"
         modules.append(
-            Module(
+            SolverModule(
                 f"OpenMPI/{number}",
                 "OpenMPI",
                 loads=loads,
@@ -84,7 +84,7 @@ def random_dense_problem(random: Random) -> Problem:
             )
         )
     if random.random() < 0.4:
-        modules.append(Module("NCCL/1", "NCCL", loads=("OpenMPI/1",), generation="2018b"))
+        modules.append(SolverModule("NCCL/1", "NCCL", loads=("OpenMPI/1",), generation="2018b"))
     candidates = random_candidates(random, modules)
     wants = random_wants(random, candidates)
     if alike:
@@ -101,7 +101,7 @@ def random_dense_problem(random: Random) -> Problem:
             )
             for want in wants
         )
-    return Problem(
+    return StackProblem(
         modules=tuple(modules),
         candidates=candidates,
         wants=wants,
@@ -112,7 +112,7 @@ def random_dense_problem(random: Random) -> Problem:
     )
 
 
-def random_conflicts_problem(random: Random) -> Problem:
+def random_conflicts_problem(random: Random) -> StackProblem:
     """Return a problem with several conflicts, mostly independent ones."""
     problem = random_problem(random)
     rules = list(problem.rules)
@@ -126,7 +126,7 @@ def random_conflicts_problem(random: Random) -> Problem:
     return replace(problem, wants=tuple(wants), rules=tuple(rules))
 
 
-def random_hidden_problem(random: Random) -> Problem:
+def random_hidden_problem(random: Random) -> StackProblem:
     """Return a problem of a hierarchy: what its best stack has hides others of their names."""
     problem = random_problem(random)
     best = solve(problem)
@@ -141,7 +141,7 @@ def random_hidden_problem(random: Random) -> Problem:
 
 
 def random_hidden(
-    random: Random, module: Module, final: Sequence[str]
+    random: Random, module: SolverModule, final: Sequence[str]
 ) -> tuple[tuple[str, ...], ...]:
     names = [name for name in final if name.partition("/")[0] != module.key]
     if not names or random.random() < 0.5:
@@ -155,9 +155,9 @@ problems = st.randoms(use_true_random=False).map(random_problem)
 # --- Modules -------------------------------------------------------------------------------------
 
 
-def random_modules(random: Random) -> tuple[Module, ...]:
+def random_modules(random: Random) -> tuple[SolverModule, ...]:
     """Return modules each of which loads only such as come before it, none of its own name."""
-    found: list[Module] = []
+    found: list[SolverModule] = []
     keys = ["OpenMPI", *random.sample(sorted(PROVIDES), 5)]
     for _ in range(random.randint(3, 7)):
         key = random.choice([keys[0], *keys])
@@ -166,7 +166,7 @@ def random_modules(random: Random) -> tuple[Module, ...]:
         loads = random.sample(others, min(len(others), random.choice([0, 1, 1, 2])))
         names = tuple({each.key: each.name for each in loads}.values())
         found.append(
-            Module(
+            SolverModule(
                 name=f"{key}/{number}",
                 key=key,
                 loads=names,
@@ -181,7 +181,7 @@ def random_modules(random: Random) -> tuple[Module, ...]:
 
 
 def random_parents(
-    random: Random, others: Sequence[Module], loads: Sequence[str]
+    random: Random, others: Sequence[SolverModule], loads: Sequence[str]
 ) -> tuple[tuple[str, ...], ...]:
     names = [each.name for each in others if each.name not in loads]
     if not names or random.random() < 0.8:
@@ -192,7 +192,7 @@ def random_parents(
     return tuple((name,) for name in some)
 
 
-def random_conflicts(random: Random, found: Sequence[Module], key: str) -> tuple[str, ...]:
+def random_conflicts(random: Random, found: Sequence[SolverModule], key: str) -> tuple[str, ...]:
     own = (key,) if random.random() < 0.5 else ()
     if not found or random.random() < 0.85:
         return own
@@ -204,7 +204,9 @@ def random_families(random: Random, key: str) -> tuple[str, ...]:
     return ("mpi",) if key in ("OpenMPI", "SpectrumMPI") and random.random() < 0.6 else ()
 
 
-def random_replaces(random: Random, found: Sequence[Module], module: Module) -> frozenset[str]:
+def random_replaces(
+    random: Random, found: Sequence[SolverModule], module: SolverModule
+) -> frozenset[str]:
     same = [each.name for each in found if each.key == module.key and each is not module]
     return frozenset(name for name in same if random.random() < 0.85)
 
@@ -212,7 +214,7 @@ def random_replaces(random: Random, found: Sequence[Module], module: Module) -> 
 # --- Candidates ----------------------------------------------------------------------------------
 
 
-def random_candidates(random: Random, modules: Sequence[Module]) -> tuple[Candidate, ...]:
+def random_candidates(random: Random, modules: Sequence[SolverModule]) -> tuple[Candidate, ...]:
     found = []
     for module in modules:
         for component, role in PROVIDES[module.key]:

@@ -29,8 +29,8 @@ from envbuilder.resolve.problem import (
     LAWS,
     Assumption,
     Change,
-    Problem,
     Stack,
+    StackProblem,
 )
 
 Costs = tuple[tuple[str, tuple[int, ...]], ...]
@@ -39,12 +39,12 @@ Costs = tuple[tuple[str, tuple[int, ...]], ...]
 # --- What is asked: of users, and of this module -------------------------------------------------
 
 
-def best(problem: Problem) -> tuple[Costs, frozenset[Stack]] | None:
+def best(problem: StackProblem) -> tuple[Costs, frozenset[Stack]] | None:
     """Return the least costs, by level, and all stacks that have them; None: there is no stack."""
     return _least(Asked(problem))
 
 
-def solvable(problem: Problem, given_up: frozenset[Assumption] = frozenset()) -> bool:
+def solvable(problem: StackProblem, given_up: frozenset[Assumption] = frozenset()) -> bool:
     """Whether there is a stack where these assumptions are given up: each may hold or not.
 
     Laws and fits do not hold then. A want, a flag or a row may hold or not: mostly a stack is found
@@ -67,7 +67,7 @@ def solvable(problem: Problem, given_up: frozenset[Assumption] = frozenset()) ->
 State = Literal["holds", "gone", "wide", "supposed"]
 
 
-def _states(problem: Problem, of: Assumption) -> tuple[State, ...]:
+def _states(problem: StackProblem, of: Assumption) -> tuple[State, ...]:
     if not of.is_want:
         return "gone", "holds"
     role = next(want.component for want in problem.wants if want.ref == of)
@@ -77,8 +77,8 @@ def _states(problem: Problem, of: Assumption) -> tuple[State, ...]:
 
 
 def _in_states(
-    problem: Problem, given_up: frozenset[Assumption], states: Mapping[Assumption, State]
-) -> Problem:
+    problem: StackProblem, given_up: frozenset[Assumption], states: Mapping[Assumption, State]
+) -> StackProblem:
     """Return the problem where what is given up is as its state says; gone where it has none."""
     there = {each for each, state in states.items() if state in ("holds", "wide")}
     kept = without(problem, given_up - there)
@@ -94,7 +94,7 @@ def _in_states(
     )
 
 
-def _reinstated(problem: Problem) -> frozenset[Assumption]:
+def _reinstated(problem: StackProblem) -> frozenset[Assumption]:
     """Return the assumptions that can help to find a stack by being there."""
     # A flag may also be what violates a rule whose remedy adds something.
     flagged = frozenset().union(
@@ -119,7 +119,7 @@ def _reinstated(problem: Problem) -> frozenset[Assumption]:
     )
 
 
-def closest(problem: Problem, count: int) -> list[tuple[Costs, frozenset[Stack]]]:
+def closest(problem: StackProblem, count: int) -> list[tuple[Costs, frozenset[Stack]]]:
     """Return for each set of changes in turn the least costs and the stacks that have them.
 
     The cheapest first; no set of changes holds all of an earlier one.
@@ -140,7 +140,7 @@ def closest(problem: Problem, count: int) -> list[tuple[Costs, frozenset[Stack]]
     return found
 
 
-def mistakes(problem: Problem, stack: Stack) -> list[str]:
+def mistakes(problem: StackProblem, stack: Stack) -> list[str]:
     """Return what is wrong with a stack, in words; nothing: it is one, and its costs are right."""
     asked = Asked(problem, changes=frozenset(stack.changes))
     loads = frozenset(stack.loads)
@@ -174,7 +174,7 @@ def cost(costs: Costs) -> tuple[int, ...]:
 # --- Leaving out, and changing -------------------------------------------------------------------
 
 
-def assumptions(problem: Problem) -> frozenset[Assumption]:
+def assumptions(problem: StackProblem) -> frozenset[Assumption]:
     """Return all that may be given up."""
     return frozenset(
         [
@@ -192,7 +192,7 @@ def assumptions(problem: Problem) -> frozenset[Assumption]:
     )
 
 
-def without(problem: Problem, off: frozenset[Assumption]) -> Problem:
+def without(problem: StackProblem, off: frozenset[Assumption]) -> StackProblem:
     """Return the problem without these wants, rules, flags and fits."""
     return replace(
         problem,
@@ -206,7 +206,7 @@ def without(problem: Problem, off: frozenset[Assumption]) -> Problem:
     )
 
 
-def changes(problem: Problem) -> list[frozenset[Change]]:
+def changes(problem: StackProblem) -> list[frozenset[Change]]:
     """Return all sets of changes that may be proposed, the cheapest first."""
     choices: list[list[Change | None]] = []
     for want in problem.wants:
@@ -232,7 +232,7 @@ def _least(asked: Asked) -> tuple[Costs, frozenset[Stack]] | None:
 
 
 def _cheapest(
-    problem: Problem, world: World, sets: Iterator[frozenset[Change]]
+    problem: StackProblem, world: World, sets: Iterator[frozenset[Change]]
 ) -> tuple[Costs, frozenset[Stack]] | None:
     """Return the best among stacks with one of these sets of changes, which come cheapest first."""
     found: tuple[Costs, frozenset[Stack]] | None = None

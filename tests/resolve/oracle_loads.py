@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import combinations, permutations
 
 from envbuilder.resolve.loading import Action, LoadError
-from envbuilder.resolve.problem import Assumption, Module, Problem
+from envbuilder.resolve.problem import Assumption, SolverModule, StackProblem
 from tests.module_simulator import simulate
 
 
@@ -25,11 +25,11 @@ class Loaded:
 class World:
     """The modules of a problem, and what is known of their sets."""
 
-    problem: Problem
+    problem: StackProblem
     orders: dict[frozenset[str], tuple[str, ...] | None] = field(default_factory=dict)
 
     @cached_property
-    def modules(self) -> dict[str, Module]:
+    def modules(self) -> dict[str, SolverModule]:
         return {module.name: module for module in self.problem.modules}
 
     @cached_property

@@ -15,10 +15,10 @@ from envbuilder.resolve.problem import (
     Assumption,
     Candidate,
     Change,
-    Problem,
     RemedyOption,
     Rule,
     Stack,
+    StackProblem,
     Want,
 )
 
@@ -32,7 +32,7 @@ def price(chosen: frozenset[Change] | tuple[Change, ...]) -> int:
 class Asked:
     """A problem with what is changed of it, and the laws that do not hold."""
 
-    problem: Problem
+    problem: StackProblem
     lawless: frozenset[Assumption] = frozenset()
     changes: frozenset[Change] = frozenset()
     world: World = None  # type: ignore[assignment]
@@ -336,7 +336,7 @@ def _costs(asked: Asked, choice: PlanOptions) -> dict[str, tuple[int, ...]]:
     }
 
 
-def _place(problem: Problem, of: Assumption) -> int:
+def _place(problem: StackProblem, of: Assumption) -> int:
     """Return the place of what is changed among all of its kind."""
     every: tuple[list[Assumption], ...] = (
         [want.ref for want in (*problem.wants, *problem.addable)],

@@ -6,12 +6,13 @@ import copy
 import re
 from typing import Any
 
-from envbuilder.backends import BACKENDS
+from envbuilder.build.backends import BACKENDS
 from envbuilder.errors import Place
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.site import Site, Snapshot
 from envbuilder.resolve.request import Request, Requirement
+from envbuilder.runtimes import RUNTIMES
 
 
 def module(name: str, *loads: str, **more: Any) -> dict[str, Any]:
@@ -178,6 +179,7 @@ def asked(documents: dict[str, Any]) -> Request:
     return Request(
         recipe=recipe,
         backend=BACKENDS[recipe.backend].TRAITS,
+        runtime=RUNTIMES[recipe.runtime.package],
         site=Site.model_validate(documents["site"]),
         arch=recipe.arch[0],
         snapshot=Snapshot.model_validate({"schema": 1, "modules": documents["modules"]}),

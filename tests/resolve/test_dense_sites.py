@@ -39,8 +39,8 @@ def test_five_thousand_modules_of_one_name(satisfiable: bool, tmp_path: Path) ->
     code, errors = plan(folder)
     assert code == (0 if satisfiable else 3), errors
     if not satisfiable:
-        assert "nothing provides nccl >=9000" in errors
-        assert "1. nccl 2.54.84 (NCCL/2.54.84-fosscuda-2010a)" in errors
+        assert "nccl >=9000" in errors
+        assert "nccl 2.54.84 (NCCL/2.54.84-fosscuda-2010a)" in errors
 
 
 def test_modules_of_one_name_that_each_load_a_library_of_their_own(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_modules_of_one_name_that_each_load_a_library_of_their_own(tmp_path: Pat
     recipe = made.RECIPE.replace('nccl: "*"', 'nccl: ">=9000"')
     code, errors = plan(made._write(tmp_path / "site", own, recipe))
     assert code == 3, errors
-    assert "1. nccl 2.29.99 (NCCL/2.29.99-fosscuda-2010a)" in errors
+    assert "nccl 2.29.99 (NCCL/2.29.99-fosscuda-2010a)" in errors
 
 
 def test_a_chain_of_a_thousand_loads(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from envbuilder.resolve.engine import solve
 from envbuilder.resolve.problem import (
     Assumption,
     Candidate,
-    Module,
-    Problem,
     RemedyOption,
     Rule,
+    SolverModule,
+    StackProblem,
     Want,
 )
 
@@ -30,10 +30,10 @@ def release(number: int, **more: Any) -> Candidate:
 LINE = Assumption("line", "numpy")
 RELEASES = tuple(release(number) for number in range(1, 10))
 NAMES = frozenset(each.id for each in RELEASES)
-ALL = Problem(candidates=RELEASES, wants=(Want(LINE, "numpy", NAMES),))
+ALL = StackProblem(candidates=RELEASES, wants=(Want(LINE, "numpy", NAMES),))
 
 
-def kept(problem: Problem) -> list[str]:
+def kept(problem: StackProblem) -> list[str]:
     return [each.id for each in keep(problem).candidates]
 
 
@@ -84,7 +84,7 @@ def test_those_that_are_of_another_kind_are_apart(apart: dict[str, Any]) -> None
 def test_pythons_that_packages_fit_differently_are_apart() -> None:
     pythons = tuple(release(n, component="python", origin="system") for n in (1, 2, 3))
     wheel = Candidate("torch@1", "torch", "1", "pip", "torch", 0, pythons=some(1, 2))
-    problem = Problem(candidates=(*pythons, wheel))
+    problem = StackProblem(candidates=(*pythons, wheel))
     assert kept(problem) == ["numpy@2", "numpy@3", "torch@1"]
 
 
@@ -97,8 +97,8 @@ def test_of_those_as_far_from_what_was_asked_the_nearest_counts_where_it_is_wide
     assert [each.id for each in relaxed] == ["numpy@4", "numpy@6", "numpy@7", "numpy@9"]
 
 
-def inside(*numbers: int) -> Problem:
-    modules = tuple(Module(f"NumPy/{number}", "NumPy") for number in numbers)
+def inside(*numbers: int) -> StackProblem:
+    modules = tuple(SolverModule(f"NumPy/{number}", "NumPy") for number in numbers)
     own = tuple(release(n, origin="module", module=f"NumPy/{n}") for n in numbers)
     return replace(ALL, modules=modules, candidates=own)
 
@@ -122,7 +122,7 @@ def test_of_modules_alike_the_newest_is_kept_and_the_first_in_text_order() -> No
 def test_modules_of_another_kind_are_apart(apart: dict[str, Any]) -> None:
     problem = inside(1, 2, 3, 4)
     modules = [replace(m, **apart) if m.name == "NumPy/3" else m for m in problem.modules]
-    problem = replace(problem, modules=(*modules, Module("GCC/1", "GCC")))
+    problem = replace(problem, modules=(*modules, SolverModule("GCC/1", "GCC")))
     assert [each.name for each in keep(problem).modules if each.key == "NumPy"] == [
         "NumPy/1",
         "NumPy/3",
@@ -133,7 +133,7 @@ def test_modules_of_another_kind_are_apart(apart: dict[str, Any]) -> None:
 def test_modules_that_others_name_are_kept() -> None:
     problem = inside(1, 2, 3, 4, 5)
     names = ("NumPy/2",), ("NumPy/3",)
-    other = Module("SciPy/1", "SciPy", loads=names[0], parents=(names[1],))
+    other = SolverModule("SciPy/1", "SciPy", loads=names[0], parents=(names[1],))
     problem = replace(problem, modules=(*problem.modules, other), preload=("NumPy/4",))
     assert len(keep(problem).modules) == 6
 
@@ -144,7 +144,7 @@ def test_of_those_whose_place_another_may_take_only_what_is_brought_tells_module
     problem = replace(problem, modules=modules)
     assert [each.name for each in keep(problem).modules] == ["NumPy/1", "NumPy/4"]
     replacing = (*modules[:2], replace(modules[2], replaces=frozenset({"NumPy/1"})), modules[3])
-    loading = Module("SciPy/1", "SciPy", loads=("NumPy/1",))
+    loading = SolverModule("SciPy/1", "SciPy", loads=("NumPy/1",))
     problem = replace(problem, modules=(*replacing, loading))
     names = [each.name for each in keep(problem).modules if each.key == "NumPy"]
     assert names == ["NumPy/1", "NumPy/2", "NumPy/3", "NumPy/4"]
@@ -156,17 +156,19 @@ def test_a_release_that_is_alone_in_being_free_of_a_rule_is_chosen() -> None:
     assert stack.used == ((LINE, "numpy@3"),)
 
 
-def nccl(number: int, *loads: str) -> tuple[Module, Candidate]:
+def nccl(number: int, *loads: str) -> tuple[SolverModule, Candidate]:
     name = f"NCCL/{number}"
     one = Candidate(f"nccl@{number}", "nccl", str(number), "module", name, 9 - number, module=name)
-    return Module(name, "NCCL", loads=loads, generation="a"), one
+    return SolverModule(name, "NCCL", loads=loads, generation="a"), one
 
 
-def loading(*libraries: Module, more: tuple[Module, ...] = (), **values: Any) -> list[str]:
+def loading(
+    *libraries: SolverModule, more: tuple[SolverModule, ...] = (), **values: Any
+) -> list[str]:
     """Return the modules that are looked at of several NCCLs, each with a library of its own."""
     pairs = [nccl(n, library.name) for n, library in enumerate(libraries, start=1)]
     ids = frozenset(candidate.id for _, candidate in pairs)
-    problem = Problem(
+    problem = StackProblem(
         modules=(*(module for module, _ in pairs), *libraries, *more),
         candidates=tuple(candidate for _, candidate in pairs),
         wants=(Want(Assumption("line", "nccl"), "nccl", ids),),
@@ -177,8 +179,8 @@ def loading(*libraries: Module, more: tuple[Module, ...] = (), **values: Any) ->
     return [module.name for module in keep(problem).modules]
 
 
-def library(number: int, **more: Any) -> Module:
-    return Module(f"lib{number}/1", f"lib{number}", **{"generation": "a", **more})
+def library(number: int, **more: Any) -> SolverModule:
+    return SolverModule(f"lib{number}/1", f"lib{number}", **{"generation": "a", **more})
 
 
 def test_of_libraries_that_matter_to_nobody_one_stands_for_all() -> None:
@@ -197,14 +199,14 @@ def test_of_libraries_that_matter_to_nobody_one_stands_for_all() -> None:
         (library(2, build_only=True), (), {}),
         (library(2, conflicts=("NCCL",)), (), {}),
         (library(2, families=("lib",)), (), {}),
-        (library(2), (Module("lib2/2", "lib2"),), {}),
-        (library(2), (Module("other/1", "other", conflicts=("lib2",)),), {}),
-        (library(2), (Module("other/1", "other", parents=(("lib2/1",),)),), {}),
+        (library(2), (SolverModule("lib2/2", "lib2"),), {}),
+        (library(2), (SolverModule("other/1", "other", conflicts=("lib2",)),), {}),
+        (library(2), (SolverModule("other/1", "other", parents=(("lib2/1",),)),), {}),
         (library(2), (), {"preload": ("lib2/1",)}),
-        (library(2, loads=("deep/1",)), (Module("deep/1", "deep", families=("x",)),), {}),
+        (library(2, loads=("deep/1",)), (SolverModule("deep/1", "deep", families=("x",)),), {}),
     ],
 )
 def test_a_library_that_matters_is_looked_at(
-    other: Module, more: tuple[Module, ...], values: dict[str, Any]
+    other: SolverModule, more: tuple[SolverModule, ...], values: dict[str, Any]
 ) -> None:
     assert "NCCL/2" in loading(library(1), other, library(3), more=more, **values)

@@ -40,7 +40,7 @@ def check(tmp_path: Path, flags: dict[str, str], version: str = "*", more: str =
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
-        (SEMICOLON, "HOROVOD_GPU_ALLREDUCE=NCCL; touch pwned is no value of it; it takes"),
+        (SEMICOLON, "HOROVOD_GPU_ALLREDUCE=NCCL; touch pwned"),
         (BOTH, "with and without MPI at once"),
     ],
     ids=["value", "both"],
@@ -62,5 +62,5 @@ def test_a_waiver_and_a_release_that_takes_the_flags_are_good(tmp_path: Path) ->
     assert check(tmp_path, BOTH, more=waived) == ""
     # 0.28 no longer reads it, which is a warning; 0.16 does not read it yet, which is an error.
     assert check(tmp_path, {"HOROVOD_WITH_MPI": "1"}, "==0.28.*") == ""
-    assert "does nothing" in check(tmp_path, {"HOROVOD_WITH_MPI": "1"}, "==0.16.*")
+    assert "FLAG-EARLY" in check(tmp_path, {"HOROVOD_WITH_MPI": "1"}, "==0.16.*")
     assert check(tmp_path, {"HOROVOD_WITH_MPI": "1"}, ">=0.16") == ""

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances import problems
 
-from envbuilder.model.module_variants import variant
+from envbuilder.machine.modules.variants import variant
 from envbuilder.resolve.loading import Action, LoadError, order
-from envbuilder.resolve.problem import Module, Problem
+from envbuilder.resolve.problem import SolverModule, StackProblem
 from tests.module_simulator import simulate
 
 pytestmark = pytest.mark.thorough
@@ -21,12 +21,12 @@ OLD_MPI, MPI = "OpenMPI/3.1.1-gcccuda-2018b", "OpenMPI/3.1.4-gcccuda-2018b"
 NCCL, TOOLCHAIN, COMPILER = "NCCL/2.3.7-fosscuda-2018b", "fosscuda/2018b", "gcccuda/2018b"
 
 
-def tree(*modules: Module) -> dict[str, Module]:
+def tree(*modules: SolverModule) -> dict[str, SolverModule]:
     return {module.name: module for module in modules}
 
 
-def module(name: str, *loads: str, **more: object) -> Module:
-    return Module(name, name.partition("/")[0], loads=loads, **more)  # type: ignore[arg-type]
+def module(name: str, *loads: str, **more: object) -> SolverModule:
+    return SolverModule(name, name.partition("/")[0], loads=loads, **more)  # type: ignore[arg-type]
 
 
 def actions(*words: str) -> list[Action]:
@@ -97,7 +97,7 @@ def test_a_module_of_the_name_is_swapped_where_that_is_on(
     words: list[str], loaded: tuple[str, ...]
 ) -> None:
     assert simulate(TAURUS, actions(*words)) == loaded
-    with pytest.raises(LoadError, match="take the place of"):
+    with pytest.raises(LoadError, match=OLD_MPI):
         simulate(TAURUS, actions(*words), autoswap=False)
 
 
@@ -105,18 +105,18 @@ def test_a_module_of_the_name_is_swapped_where_that_is_on(
 @pytest.mark.parametrize(
     ("modules", "words", "says"),
     [
-        (TAURUS, ["SpectrumMPI/10", "cuDNN/7"], "cuDNN/7 is not loaded beside SpectrumMPI/10"),
-        (TAURUS, [MPI, "cuDNN/7"], f"cuDNN/7 is not loaded beside {MPI}"),
-        (TAURUS, ["cuDNN/8"], "no module is called cuDNN/8"),
-        (tree(module("a/1", "b/1")), ["a/1"], "no module is called b/1"),
-        (HIERARCHY, ["OpenMPI/4"], "OpenMPI/4 is not found before GCC/10"),
-        (HIERARCHY, ["GCC/11", "OpenMPI/4", "Horovod/1"], "Horovod/1 is not found before GCC/10"),
-        (HIERARCHY, ["both/1", "-GCC/10"], "without GCC/10, OpenMPI/4 is no longer found"),
-        (HIERARCHY, ["GCC/10", "OpenMPI/4", "GCC/10"], "without GCC/10, OpenMPI/4 is no longer"),
+        (TAURUS, ["SpectrumMPI/10", "cuDNN/7"], "cuDNN/7 .* SpectrumMPI/10"),
+        (TAURUS, [MPI, "cuDNN/7"], f"cuDNN/7 .* {MPI}"),
+        (TAURUS, ["cuDNN/8"], "no module cuDNN/8"),
+        (tree(module("a/1", "b/1")), ["a/1"], "no module b/1"),
+        (HIERARCHY, ["OpenMPI/4"], "OpenMPI/4 .* before GCC/10"),
+        (HIERARCHY, ["GCC/11", "OpenMPI/4", "Horovod/1"], "Horovod/1 .* before GCC/10"),
+        (HIERARCHY, ["both/1", "-GCC/10"], "OpenMPI/4 .* without GCC/10"),
+        (HIERARCHY, ["GCC/10", "OpenMPI/4", "GCC/10"], "OpenMPI/4 .* without GCC/10"),
         (
             tree(module("a/1", "b/1", families=("f",)), module("b/1", families=("f",))),
             ["a/1"],
-            "a/1 loads a module of its own family",
+            "a/1 .* own family",
         ),
         # Lmod 8.6 loads them without end, until its stack is full.
         (
@@ -125,12 +125,12 @@ def test_a_module_of_the_name_is_swapped_where_that_is_on(
                 *(module("b/1", "c/1", families=("f",)), module("c/1", "a/1")),
             ),
             ["a/2"],
-            "what a/2 loads takes it away again",
+            "a/2 loads unloads",
         ),
     ],
 )
 def test_what_fails_in_either_mode(
-    modules: Mapping[str, Module], words: list[str], says: str, autoswap: bool
+    modules: Mapping[str, SolverModule], words: list[str], says: str, autoswap: bool
 ) -> None:
     with pytest.raises(LoadError, match=says):
         simulate(modules, actions(*words), autoswap)
@@ -152,7 +152,7 @@ def test_a_circle_of_loads_ends() -> None:
 # --- Order ---------------------------------------------------------------------------------------
 
 
-def brought(modules: Mapping[str, Module], names: Iterable[str]) -> frozenset[str]:
+def brought(modules: Mapping[str, SolverModule], names: Iterable[str]) -> frozenset[str]:
     found = frozenset(names)
     while more := found.union(*(modules[name].loads for name in found)) - found:
         found |= more
@@ -160,7 +160,7 @@ def brought(modules: Mapping[str, Module], names: Iterable[str]) -> frozenset[st
 
 
 def planned(
-    modules: Mapping[str, Module], loads: Iterable[str]
+    modules: Mapping[str, SolverModule], loads: Iterable[str]
 ) -> tuple[frozenset[str], dict[str, str]]:
     """Return what is to be loaded at the end, and what takes whose place: the explicit ones."""
     touched = brought(modules, loads)
@@ -172,7 +172,7 @@ def planned(
 
 
 def ordered(
-    modules: Mapping[str, Module], loads: Sequence[str], preload: tuple[str, ...] = ()
+    modules: Mapping[str, SolverModule], loads: Sequence[str], preload: tuple[str, ...] = ()
 ) -> tuple[Action, ...] | None:
     final, replaced = planned(modules, (*preload, *loads))
     return order(modules, frozenset(loads) | frozenset(preload), preload, final, replaced)
@@ -259,7 +259,7 @@ def test_twenty_loads_of_a_deep_tree() -> None:
 
 
 def every_order(
-    problem: Problem, loads: frozenset[str], final: frozenset[str], replaced: Mapping[str, str]
+    problem: StackProblem, loads: frozenset[str], final: frozenset[str], replaced: Mapping[str, str]
 ) -> list[tuple[Action, ...]]:
     """Return all orders that end as planned, found by trying each."""
     modules = {each.name: each for each in problem.modules}
@@ -282,7 +282,7 @@ def every_order(
 @settings(max_examples=300)
 @given(problems, st.data())
 def test_there_is_an_order_if_some_order_ends_as_planned(
-    problem: Problem, data: st.DataObject
+    problem: StackProblem, data: st.DataObject
 ) -> None:
     modules = {each.name: each for each in problem.modules}
     names = data.draw(st.sets(st.sampled_from(sorted(modules)), max_size=4))
@@ -298,7 +298,9 @@ def test_there_is_an_order_if_some_order_ends_as_planned(
 
 def test_a_chain_of_loads_is_no_matter_of_recursion() -> None:
     chain = {
-        f"lib{n}/1": Module(f"lib{n}/1", f"lib{n}", loads=(f"lib{n + 1}/1",) if n < 4999 else ())
+        f"lib{n}/1": SolverModule(
+            f"lib{n}/1", f"lib{n}", loads=(f"lib{n + 1}/1",) if n < 4999 else ()
+        )
         for n in range(5000)
     }
     found = order(chain, frozenset({"lib0/1"}), (), frozenset(chain), {})
@@ -317,7 +319,7 @@ def test_a_module_is_not_loaded_where_its_name_means_another_one() -> None:
     assert simulate(modules, actions("GCC/12", "CUDA/12", cuda)) == ("GCC/12", "CUDA/12", cuda)
     # Lmod would load the other one; the second time it would put it in the place of the first.
     for words in (("GCC/12", "CUDA/12", plain), ("GCC/12", plain, "CUDA/12")):
-        with pytest.raises(LoadError, match="means another"):
+        with pytest.raises(LoadError, match=plain):
             simulate(modules, actions(*words))
     assert ordered(modules, ["GCC/12", "CUDA/12", plain]) is None
 

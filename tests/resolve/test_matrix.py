@@ -17,8 +17,6 @@ import pytest
 import yaml
 
 from envbuilder import data
-from envbuilder.commands.entries import entries
-from envbuilder.commands.load import PlanInputs, plan
 from envbuilder.documents.for_arch import for_arch
 from envbuilder.documents.knowledge_cache import LoadedKnowledge
 from envbuilder.documents.library import catalogue
@@ -26,9 +24,11 @@ from envbuilder.documents.load import load_recipe, load_site
 from envbuilder.documents.site_choice import ChosenSite, choose_arch
 from envbuilder.documents.snapshots import load_snapshot
 from envbuilder.errors import EnvbuildError
+from envbuilder.machine.modules.merge import merged
 from envbuilder.model.site import Interpreter, Site, Snapshot, SystemComponent
-from envbuilder.module_system.merge import merged
 from envbuilder.resolve import explain
+from envbuilder.workflow.entries import entries
+from envbuilder.workflow.load import PlanInputs, plan
 from tests.shipped import read_shipped
 
 TABLE = Path(__file__).with_name("matrix.yaml")

@@ -16,16 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envbuilder import data
-from envbuilder.commands.entries import entries
-from envbuilder.commands.load import PlanInputs, request
 from envbuilder.documents.load import LoadedDocument, load_site
 from envbuilder.documents.site_choice import ChosenSite
 from envbuilder.documents.snapshots import load_snapshot
 from envbuilder.documents.tree import Pairs
 from envbuilder.errors import NoSolutionError, Place
+from envbuilder.machine.modules.merge import merged
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.resolution import Resolution
-from envbuilder.module_system.merge import merged
 from envbuilder.resolve import explain
 from envbuilder.resolve.engine import solve
 from envbuilder.resolve.problem import Stack
@@ -33,6 +31,8 @@ from envbuilder.resolve.problem_builder import ProblemInputs, problem_inputs
 from envbuilder.resolve.request import Request
 from envbuilder.resolve.resolver import resolve
 from envbuilder.resolve.verdicts import StackFacts, match
+from envbuilder.workflow.entries import entries
+from envbuilder.workflow.load import PlanInputs, request
 from tests.shipped import read_shipped
 
 pytestmark = pytest.mark.thorough

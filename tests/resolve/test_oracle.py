@@ -36,11 +36,11 @@ from envbuilder.resolve.problem import (
     Candidate,
     Change,
     FlagCase,
-    Module,
-    Problem,
     RemedyOption,
     Rule,
+    SolverModule,
     Stack,
+    StackProblem,
     Want,
 )
 
@@ -77,7 +77,7 @@ drawn = settings(
 known_best = cache(oracle.best)
 
 
-def check_best(problem: Problem) -> None:
+def check_best(problem: StackProblem) -> None:
     """The engine finds a stack if there is one, and it is one of the best."""
     known, found = known_best(problem), engine.solve(problem)
     assert (known is None) == (found is None), (known, found)
@@ -88,7 +88,7 @@ def check_best(problem: Problem) -> None:
     assert found in {replace(each, loads=found.loads) for each in known[1]}
 
 
-def check_conflict(problem: Problem) -> None:
+def check_conflict(problem: StackProblem) -> None:
     """What cannot hold together cannot, and without any part of it there is a stack."""
     found = list(engine.conflicts(problem))
     assert bool(found) == (known_best(problem) is None)
@@ -112,7 +112,7 @@ def check_conflict(problem: Problem) -> None:
     assert oracle.solvable(problem, frozenset(named))
 
 
-def check_closest(problem: Problem) -> None:
+def check_closest(problem: StackProblem) -> None:
     """The closest stacks are stacks once what they say is changed, the cheapest first."""
     known, found = oracle.closest(problem, 3), engine.closest(problem, 3, Limits(seconds=600))[0]
     assert len(found) >= len(known)
@@ -133,7 +133,7 @@ CHECKS = [check_best, check_conflict, check_closest]
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("lot", LOTS)
 def test_the_engine_agrees_on_known_problems(
-    check: Callable[[Problem], None], lot: Sequence[int]
+    check: Callable[[StackProblem], None], lot: Sequence[int]
 ) -> None:
     wrong = {}
     for seed in lot:
@@ -152,7 +152,9 @@ def test_the_engine_agrees_on_known_problems(
     ids=["dense", "conflicts", "hidden"],
 )
 def test_the_engine_agrees_on_problems_of_one_kind(
-    check: Callable[[Problem], None], draw: Callable[[Random], Problem], lot: Sequence[int]
+    check: Callable[[StackProblem], None],
+    draw: Callable[[Random], StackProblem],
+    lot: Sequence[int],
 ) -> None:
     wrong = {}
     for seed in lot:
@@ -188,33 +190,33 @@ def test_what_is_hidden_changes_the_best_stack_of_some_problems() -> None:
 
 @drawn
 @given(problems)
-def test_the_engine_finds_the_best_stack(problem: Problem) -> None:
+def test_the_engine_finds_the_best_stack(problem: StackProblem) -> None:
     check_best(problem)
 
 
 @drawn
 @given(problems)
-def test_every_conflict_is_one_and_is_minimal(problem: Problem) -> None:
+def test_every_conflict_is_one_and_is_minimal(problem: StackProblem) -> None:
     check_conflict(problem)
 
 
 @drawn
 @given(problems)
-def test_the_closest_stacks_are_the_closest(problem: Problem) -> None:
+def test_the_closest_stacks_are_the_closest(problem: StackProblem) -> None:
     check_closest(problem)
 
 
 def test_what_cannot_hold_by_itself_is_named_once_and_hides_nothing() -> None:
     """A preload drags in another one of its own name; and there is a row that always holds."""
     modules = (
-        Module("GCC/1", "GCC"),
-        Module("GCC/2", "GCC", loads=("OpenMPI/1",), replaces=frozenset({"GCC/1"})),
-        Module("OpenMPI/1", "OpenMPI", loads=("GCC/1",)),
+        SolverModule("GCC/1", "GCC"),
+        SolverModule("GCC/2", "GCC", loads=("OpenMPI/1",), replaces=frozenset({"GCC/1"})),
+        SolverModule("OpenMPI/1", "OpenMPI", loads=("GCC/1",)),
     )
     candidates = candidate("gcc@1", "GCC/1", rank=1), candidate("gcc@2", "GCC/2")
     wants = (want("gcc", "gcc@1", "gcc@2"),)
     always = Rule("ROW-1/0", "ROW-1", hard=True, slots=())
-    problem = Problem(modules, candidates, wants, rules=(always,), preload=("GCC/2",))
+    problem = StackProblem(modules, candidates, wants, rules=(always,), preload=("GCC/2",))
     check_conflict(problem)
     assert list(engine.conflicts(problem)) == [
         (Assumption("law", "loading"),),
@@ -225,7 +227,7 @@ def test_what_cannot_hold_by_itself_is_named_once_and_hides_nothing() -> None:
 # --- What the known problems meet ----------------------------------------------------------------
 
 
-def features(problem: Problem, stack: Stack) -> Iterator[str]:
+def features(problem: StackProblem, stack: Stack) -> Iterator[str]:
     """Yield what a stack makes use of."""
     yield from module_features(problem, stack)
     yield from candidate_features(problem, stack)
@@ -238,7 +240,7 @@ def features(problem: Problem, stack: Stack) -> Iterator[str]:
     yield from (f"change: {change.kind}" for change in stack.changes)
 
 
-def module_features(problem: Problem, stack: Stack) -> Iterator[str]:
+def module_features(problem: StackProblem, stack: Stack) -> Iterator[str]:
     modules = {module.name: module for module in problem.modules}
     active = [modules[name] for name in stack.final]
     seen = {
@@ -254,7 +256,7 @@ def module_features(problem: Problem, stack: Stack) -> Iterator[str]:
     yield from (feature for feature, there in seen.items() if there)
 
 
-def candidate_features(problem: Problem, stack: Stack) -> Iterator[str]:
+def candidate_features(problem: StackProblem, stack: Stack) -> Iterator[str]:
     candidates = {each.id: each for each in problem.candidates}
     used = [candidates[k] for _, k in stack.used]
     there = {each.id for each in candidates.values() if each.module in stack.final}
@@ -378,13 +380,13 @@ def want(component: str, *allowed: str, **more: object) -> Want:
     return Want(Assumption("line", component), component, frozenset(allowed), **more)  # type: ignore[arg-type]
 
 
-def dragged(*wants: Want, **more: object) -> Problem:
+def dragged(*wants: Want, **more: object) -> StackProblem:
     """NCCL's toolchain brings an Open MPI; there is a newer one of the same generation."""
     modules = (
-        Module(OLD_MPI, "OpenMPI", generation="2018b"),
-        Module(MPI, "OpenMPI", replaces=frozenset({OLD_MPI}), generation="2018b"),
-        Module(TOOLCHAIN, "fosscuda", loads=(OLD_MPI,), generation="2018b"),
-        Module(NCCL, "NCCL", loads=(TOOLCHAIN,), generation="2018b"),
+        SolverModule(OLD_MPI, "OpenMPI", generation="2018b"),
+        SolverModule(MPI, "OpenMPI", replaces=frozenset({OLD_MPI}), generation="2018b"),
+        SolverModule(TOOLCHAIN, "fosscuda", loads=(OLD_MPI,), generation="2018b"),
+        SolverModule(NCCL, "NCCL", loads=(TOOLCHAIN,), generation="2018b"),
     )
     mpi = frozenset({"mpi"})
     candidates = (
@@ -393,10 +395,10 @@ def dragged(*wants: Want, **more: object) -> Problem:
         candidate("nccl@2.3.7", NCCL),
     )
     values = {"modules": modules, "candidates": candidates, "wants": wants, "preferred": "2018b"}
-    return Problem(**{**values, **more})  # type: ignore[arg-type]
+    return StackProblem(**{**values, **more})  # type: ignore[arg-type]
 
 
-def the_best(problem: Problem) -> Stack:
+def the_best(problem: StackProblem) -> Stack:
     found = oracle.best(problem)
     assert found is not None
     assert len(found[1]) == 1
@@ -492,7 +494,7 @@ def test_the_closest_stack_is_the_cheapest_change() -> None:
 
 
 def test_a_second_provider_of_a_role_is_refused_unless_it_is_shadowed() -> None:
-    spectrum = Module("SpectrumMPI/10", "SpectrumMPI")
+    spectrum = SolverModule("SpectrumMPI/10", "SpectrumMPI")
     other = candidate("spectrum-mpi@10", spectrum.name, roles=frozenset({"mpi"}))
     wants = want("nccl", "nccl@2.3.7"), want("spectrum-mpi", "spectrum-mpi@10")
     problem = dragged(*wants)
@@ -509,7 +511,7 @@ def test_a_wheel_fits_the_python_that_is_used() -> None:
     wheel = candidate("torch@1", pythons=frozenset({"python@3.6"}))
     pythons = [candidate("python@3.6", rank=1), candidate("python@3.7")]
     wants = want("torch", "torch@1"), want("python", "python@3.6", "python@3.7")
-    problem = Problem(candidates=(wheel, *pythons), wants=wants)
+    problem = StackProblem(candidates=(wheel, *pythons), wants=wants)
     assert dict(the_best(problem).used)[Assumption("line", "python")] == "python@3.6"
     newest = replace(
         problem, wants=(wants[0], replace(wants[1], allowed=frozenset({"python@3.7"})))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from test_cases import CASES, asked, knowledge, read
 
-from envbuilder.doctor.local import local_site
+from envbuilder.machine.local_site import local_site
 from envbuilder.model.plan import Modules
 from envbuilder.resolve.resolver import resolve
 

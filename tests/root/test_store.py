@@ -52,10 +52,14 @@ def test_a_root_is_stamped_and_refuses_another_architecture_and_site(tmp_path: P
         "schema": 1,
         "site": "local",
     }
-    with pytest.raises(UsageError, match="holds environments for x86_64, not for ppc64le"):
+    with pytest.raises(UsageError) as raised:
         store.open_root(path, "local", "ppc64le")
-    with pytest.raises(UsageError, match="belongs to site local, not to taurus-ml"):
+    assert raised.value.id == "root.other-architecture"
+    assert "x86_64" in str(raised.value)
+    assert "ppc64le" in str(raised.value)
+    with pytest.raises(UsageError) as raised:
         store.open_root(path, "taurus-ml", "x86_64")
+    assert raised.value.id == "root.other-site"
 
 
 @pytest.mark.parametrize("name", ["a;b", "$(touch pwned)", "$HOME", "`touch pwned`", 'a"b', "a\\b"])
@@ -65,35 +69,38 @@ def test_a_root_that_scripts_cannot_hold_is_refused_with_its_character(
     character = next(each for each in name if each in store.UNSAFE)
     with pytest.raises(UsageError) as refused:
         store.open_root(tmp_path / name, "local", "x86_64")
-    assert f"holds a {character!r}: " in str(refused.value)
+    assert refused.value.id == "root.unsafe-path"
+    assert f"contains {character!r}: " in str(refused.value)
     assert list(tmp_path.iterdir()) == []
     store.open_root(tmp_path / "it's (good), ümläut & 100% [x]", "local", "x86_64")
 
 
 def test_a_folder_with_other_things_in_it_is_not_made_a_root(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(UsageError, match="not empty and not a root"):
+    with pytest.raises(UsageError) as raised:
         store.open_root(tmp_path, "local", "x86_64")
+    assert raised.value.id == "root.not-empty"
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"schema": 3, "site": "local", "arch": "x86_64"}', "newer envbuild"),
-        ('{"schema": 2, "site": "local", "arch": "x86_64"}', "schema 2 names the group"),
-        ('{"schema": 1, "site": "a", "arch": "b", "group": "staff"}', "schema 1 none"),
-        ('{"schema": 2, "site": "a", "arch": "b", "group": " "}', "its group must be a name"),
-        ('{"schema": 1}', "damaged"),
-        ("", "damaged"),
+        ('{"schema": 3, "site": "local", "arch": "x86_64"}', "root.newer-schema"),
+        ('{"schema": 2, "site": "local", "arch": "x86_64"}', "root.stamp-damaged"),
+        ('{"schema": 1, "site": "a", "arch": "b", "group": "staff"}', "root.stamp-damaged"),
+        ('{"schema": 2, "site": "a", "arch": "b", "group": " "}', "root.stamp-damaged"),
+        ('{"schema": 1}', "root.stamp-damaged"),
+        ("", "root.stamp-damaged"),
     ],
 )
 def test_a_stamp_of_the_future_or_a_damaged_one_is_said(
     tmp_path: Path, text: str, message: str
 ) -> None:
     (tmp_path / ".envbuild.json").write_text(text)
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError) as raised:
         store.read_root(tmp_path)
+    assert raised.value.id == message
 
 
 def test_numbers_count_up_and_are_never_given_twice(tmp_path: Path) -> None:
@@ -134,8 +141,10 @@ def test_the_default_is_what_the_file_says(tmp_path: Path) -> None:
     publish_one(home, "a" * 12)
     publish_one(home, "b" * 12)
     assert registry.default_number(home) == 2
-    with pytest.raises(UsageError, match="there is no demo/7") as caught:
+    with pytest.raises(UsageError) as caught:
         publish.find_version(home, 7)
+    assert caught.value.id == "environment.unknown-number"
+    assert "demo/7" in str(caught.value)
     assert caught.value.problems[0].hints == ("published: demo/1, demo/2",)
 
 
@@ -152,12 +161,12 @@ def test_a_damaged_registry_takes_nothing_away_and_is_written_anew(
     home.registry_file.write_text(text)
     assert [(v.number, v.id) for v in publish.published(home)] == [(1, "a" * 12), (2, "b" * 12)]
     [problem] = registry.problems(home)
-    assert "the next envbuild create or remove of it" in problem
+    assert "envbuild create" in problem
     said: list[str] = []
     registry.heal_registry(home, said.append)
     assert registry.problems(home) == []
     assert home.registry_file.with_name(".envbuild.json.damaged").read_text() == text
-    assert "written anew" in said[0]
+    assert "damaged" in said[0]
     assert publish_named(home, "c" * 12).number == 3
 
 
@@ -293,7 +302,7 @@ def test_removing_all_leaves_nothing_but_the_used_numbers(tmp_path: Path) -> Non
     default = [*command[:4], "demo/2", *command[-2:]]
     refused = subprocess.run(default, capture_output=True, text=True, check=False)
     assert refused.returncode == 2
-    assert f"remove demo --all --root '{home.root}' takes all of it away" in refused.stderr
+    assert f"remove demo --all --root '{home.root}'" in refused.stderr
     one = subprocess.run([*command, "--all"], capture_output=True, text=True, check=True)
     assert one.stdout == "removed demo/1, demo/2\n"
     assert [entry.name for entry in home.folder.iterdir()] == [".envbuild.json"]

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from envbuilder.cli import app
 from envbuilder.errors import UsageError
-from envbuilder.launchers import LAUNCHERS
+from envbuilder.launching.launchers import LAUNCHERS
+from envbuilder.launching.schedulers import SCHEDULERS, current_scheduler
 from envbuilder.model.job import Job
-from envbuilder.schedulers import SCHEDULERS, current_scheduler
 from tests.cli.published import planned, publish_plan
 from tests.made_up_launcher import add_launcher
 from tests.made_up_scheduler import add_scheduler

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from envbuilder.launchers import launch_words
+from envbuilder.launching.launchers import launch_words
+from envbuilder.launching.schedulers import slurm
 from envbuilder.model.launch import Host, JobStep, LaunchRequest, Mpi
-from envbuilder.schedulers import slurm
 
 JOB = {"SLURM_JOB_ID": "17"}
 

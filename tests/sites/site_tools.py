@@ -13,10 +13,10 @@ from typing import Literal
 
 import pytest
 
-from envbuilder.doctor.detection import DetectionResult, live_snapshot
-from envbuilder.doctor.local import local_site
+from envbuilder.machine.detection import DetectionResult, live_snapshot
+from envbuilder.machine.local_site import local_site
+from envbuilder.machine.modules.site_modules import SiteModules, read_modules
 from envbuilder.model.site import Site
-from envbuilder.module_system.site_modules import SiteModules, read_modules
 
 TREES = Path(__file__).parents[1] / "integration" / "trees"
 TODAY = date(2026, 11, 21)

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envbuilder.machine.modules.merge import merged
 from envbuilder.model.site import Site, Snapshot, StatedModule
-from envbuilder.module_system.merge import merged
 
 
 def site(*modules: StatedModule) -> Site:
@@ -27,9 +27,8 @@ def test_stated_wins_field_by_field() -> None:
     there = module(loads=("B/1",), home="/there", conflicts=("A",))
     (found,), notes = merged(site(module(home="/stated")), snapshot(there))
     assert found == module(loads=("B/1",), home="/stated", conflicts=("A",))
-    assert notes == (
-        "module A/1: site s states home /stated, its snapshot has /there: the statement is used",
-    )
+    (note,) = notes
+    assert all(each in note for each in ("A/1", "site s", "home /stated", "/there"))
 
 
 def test_provides_and_facts_are_merged_by_their_entries() -> None:
@@ -38,9 +37,8 @@ def test_provides_and_facts_are_merged_by_their_entries() -> None:
     (found,), notes = merged(site(stated), snapshot(there))
     assert found.provides == {"a": "1", "b": "3", "c": "4"}
     assert found.facts == {"x": True, "y": "old", "z": False}
-    assert notes == (
-        "module A/1: site s states provides.b 3, its snapshot has 2: the statement is used",
-    )
+    (note,) = notes
+    assert all(each in note for each in ("A/1", "site s", "provides.b 3", "has 2"))
 
 
 def test_a_field_that_only_one_fills_in_is_no_disagreement() -> None:
@@ -54,19 +52,16 @@ def test_a_fact_that_is_false_is_stated_too() -> None:
         site(module(facts={"cuda_aware": False})), snapshot(module(facts={"cuda_aware": True}))
     )
     assert found.facts == {"cuda_aware": False}
-    assert notes == (
-        "module A/1: site s states facts.cuda_aware false, its snapshot has true: "
-        "the statement is used",
-    )
+    (note,) = notes
+    assert all(each in note for each in ("A/1", "facts.cuda_aware false", "has true"))
 
 
 def test_a_module_that_looking_did_not_find() -> None:
     stated = module("B/1", loads=("A/1",))
     found, notes = merged(site(stated), snapshot(module()))
     assert found == (module(), stated)
-    assert notes == (
-        "site s states module B/1, which its snapshot does not hold: the statement is used",
-    )
+    (note,) = notes
+    assert all(each in note for each in ("site s", "B/1"))
     # Documentation does not claim to be complete.
     assert merged(site(stated), snapshot(module(), kind="documented"))[1] == ()
 

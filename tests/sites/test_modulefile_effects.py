@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envbuilder.module_system.modulefile_effects import Effects, Load, of_lmod, of_tcl
+from envbuilder.machine.modules.modulefile_effects import Effects, Load, of_lmod, of_tcl
 
 LINE = "-" * 76
 

@@ -15,15 +15,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from envbuilder.backends import prefix_parts
+from envbuilder.build.backends import prefix_parts
 from envbuilder.cli import app
-from envbuilder.doctor.detection import snapshot, snapshot_text
 from envbuilder.documents.snapshots import load_snapshot
-from envbuilder.model.places import Places
+from envbuilder.machine.detection import snapshot, snapshot_text
+from envbuilder.machine.modules.modulefile_effects import Effects
+from envbuilder.machine.modules.site_modules import read_modules
+from envbuilder.model.places import BuildFolders
 from envbuilder.model.plan import Lock, Plan
 from envbuilder.model.site import Site, Snapshot, StatedModule
-from envbuilder.module_system.modulefile_effects import Effects
-from envbuilder.module_system.site_modules import read_modules
 from envbuilder.render.build import render_shell
 from tests.shipped import read_shipped
 
@@ -171,7 +171,10 @@ def loaded(planned: Planned) -> tuple[dict[str, str], dict[str, str]]:
     """
     knowledge = read_shipped().value
     prefix = prefix_parts(planned.plan, knowledge.components)
-    lock, places = Lock(plan=planned.plan, artifacts=()), Places(Path("/prefix"), Path("/build"))
+    lock, places = (
+        Lock(plan=planned.plan, artifacts=()),
+        BuildFolders(Path("/prefix"), Path("/build")),
+    )
     (planned.folder / "environment.sh").write_text(
         render_shell(lock, places, prefix)["environment.sh"]
     )

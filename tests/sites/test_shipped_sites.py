@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from envbuilder import data
-from envbuilder.commands.entries import entries
-from envbuilder.doctor.detection import snapshot_text
 from envbuilder.documents.load import load_site
 from envbuilder.documents.snapshots import load_snapshot
-from envbuilder.model.knowledge import Knowledge
+from envbuilder.knowledge.rows import Knowledge
+from envbuilder.machine.detection import snapshot_text
+from envbuilder.machine.modules.merge import merged
+from envbuilder.machine.modules.trees import age_note
 from envbuilder.model.site import Site, Snapshot, Tree
-from envbuilder.module_system.merge import merged
-from envbuilder.module_system.trees import age_note
+from envbuilder.workflow.entries import entries
 from tests.shipped import read_shipped
 
 from .site_tools import PRELOADS, TODAY, TREES, taken_tree

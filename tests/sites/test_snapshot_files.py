@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envbuilder import data
-from envbuilder.doctor.detection import snapshot_text
 from envbuilder.documents.snapshots import load_snapshot
 from envbuilder.errors import DocumentError, EnvbuildError, Problem, UsageError
+from envbuilder.machine.detection import snapshot_text
 from envbuilder.model.site import Snapshot, StatedModule, Tree
 
 SHIPPED = (data.RECIPES / "sites" / "taurus-ml.snapshot.json").read_text()
@@ -51,9 +51,7 @@ def test_a_truncated_file(file: Path, end: int) -> None:
     (problem,) = said(file)
     stripped = text.rstrip()
     line, column = stripped.count("\n") + 1, len(stripped) - (stripped.rfind("\n") + 1) + 1
-    assert problem == (
-        f"{file}:{line}:{column}: the snapshot ends in the middle: it was not written to its end"
-    )
+    assert problem == (f"{file}:{line}:{column}: the snapshot is truncated: it ends in the middle")
 
 
 def test_an_empty_file(file: Path) -> None:
@@ -93,7 +91,7 @@ def test_every_wrong_field_has_its_place(file: Path) -> None:
     ("text", "message"),
     [
         ('{"schema": 2}', "1:12: unknown schema '2': this envbuild reads schema 1"),
-        ("[]", "1:1: a snapshot must be keys with values"),
+        ("[]", "1:1: a snapshot must be a mapping of keys to values"),
         ('{"modules": {"A/1": {}}}', "1:13: modules must be a list, not a mapping"),
         ('{"kind": "guessed"}', "1:10: unknown kind 'guessed'"),
         ("[" * 100_000, "1:1: nested too deeply for a snapshot"),
@@ -115,13 +113,17 @@ def test_a_hundred_problems_are_not_all_shown(file: Path) -> None:
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no such file"):
+    with pytest.raises(UsageError) as raised:
         load_snapshot(tmp_path / "gone.json")
-    with pytest.raises(UsageError, match="not a file but a folder"):
+    assert raised.value.id == "document.not-found"
+    with pytest.raises(UsageError) as raised:
         load_snapshot(tmp_path)
+    assert raised.value.id == "document.not-a-file"
     (tmp_path / "bytes").write_bytes(b'{"schema": 1, "source": "\xff"}')
-    with pytest.raises(DocumentError, match="not UTF-8"):
+    with pytest.raises(DocumentError) as raised:
         load_snapshot(tmp_path / "bytes")
+    assert raised.value.id == "document.not-utf8"
+    assert "UTF-8" in str(raised.value)
 
 
 @settings(max_examples=200)

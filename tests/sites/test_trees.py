@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from envbuilder.machine.modules.trees import age_note, changed_trees, tree_sha256
 from envbuilder.model.site import Snapshot, Tree
-from envbuilder.module_system.trees import age_note, changed_trees, tree_sha256
 
 from .site_tools import modulefiles
 

@@ -11,6 +11,7 @@ import pytest
 from smoke_runs import Mpi, Runs, virtualenv
 
 from envbuilder import data
+from tests.golden_texts import golden  # noqa: F401 - a fixture
 from tests.once import made_once
 
 

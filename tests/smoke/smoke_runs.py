@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from envbuilder import data, process, sources
+from envbuilder import data, process
+from envbuilder.build import sources
 from envbuilder.model.evidence import SmokeResult
 from envbuilder.target_tools import processes
 from envbuilder.target_tools.proving.runner import SmokeRequest

@@ -20,6 +20,7 @@ import pytest
 from smoke_runs import Runs, virtualenv
 
 from envbuilder import data
+from tests.golden_texts import Golden
 
 pytestmark = [pytest.mark.integration, pytest.mark.network]
 
@@ -32,7 +33,7 @@ def names(result: Any) -> set[str]:
     return {check.name for check in result.checks}
 
 
-def test_mpi4py_itself(smoke: Runs) -> None:
+def test_mpi4py_itself(golden: Golden, smoke: Runs) -> None:
     options = ("--api", "mpi4py", "--transport", "mpi")
     result = smoke(options=options, ranks=3, api="mpi4py", transport="mpi")
     assert (result.verdict, result.reasons, result.tier) == ("passed", (), "several ranks")
@@ -54,19 +55,17 @@ def test_mpi4py_itself(smoke: Runs) -> None:
     }
     assert result.carried[0].source.startswith("mpi4py calls MPICH ")
     said = {check.name: check.said for check in result.checks if check.said}
-    assert said["hello"] == "Hello from: 0, Hello from: 1, Hello from: 2"
+    golden(said["hello"])
     assert said["import"].startswith("numpy ")
     assert ", mpi4py " in said["import"]
 
 
-def test_the_bundled_runtime_hands_everything_to_mpi(smoke: Runs) -> None:
+def test_the_bundled_runtime_hands_everything_to_mpi(golden: Golden, smoke: Runs) -> None:
     result = smoke(transport="mpi")
     assert (result.verdict, result.left_out) == ("passed", ())
     assert {each.transport for each in result.carried} == {"mpi"}
     refused = smoke_again(smoke, transport="gloo")
-    assert refused.reasons[0].startswith(
-        "the proof asks for gloo, but the allreduce was carried by mpi (mpi4py calls MPICH "
-    )
+    golden(refused.reasons[0].partition(" (")[0])
 
 
 def smoke_again(smoke: Runs, **changed: Any) -> Any:
@@ -158,13 +157,12 @@ def test_torch_distributed_under_torchrun(smoke: Runs, torch_python: str) -> Non
     assert (result.verdict, result.reasons) == ("passed", ())
 
 
-def test_torch_distributed_that_nobody_tells_its_place(smoke: Runs, torch_python: str) -> None:
+def test_torch_distributed_that_nobody_tells_its_place(
+    golden: Golden, smoke: Runs, torch_python: str
+) -> None:
     both = smoke.script('"$@" & "$@" & wait')
     result = gloo(smoke, "torch.distributed", torch_python, *both)
-    assert result.reasons[0] == (
-        "2 processes started, each alone (size 1): mpiexec told none of them its rank and the "
-        "number of ranks"
-    )
+    golden(result.reasons[0].partition(" (Horovod")[0])
 
 
 def test_real_horovod_over_gloo(smoke: Runs) -> None:
@@ -179,7 +177,7 @@ def test_real_horovod_over_gloo(smoke: Runs) -> None:
     assert "mismatch" in names(result)
 
 
-def test_another_libmpi_first_in_ld_library_path(smoke: Runs) -> None:
+def test_another_libmpi_first_in_ld_library_path(golden: Golden, smoke: Runs) -> None:
     """Horovod links libmpi by its name alone: the loader takes the first one that it finds."""
     python = having("horovod.torch")
     mpirun, mpicxx = shutil.which("mpirun"), shutil.which("mpicxx")
@@ -202,7 +200,7 @@ def test_another_libmpi_first_in_ld_library_path(smoke: Runs) -> None:
     smoke.environ["LD_LIBRARY_PATH"] = str(other)
     result = smoke_again(smoke, command=words, **asked)
     (reason,) = result.reasons
-    assert reason.startswith(f"the ranks loaded {other}/libmpi.so.40 (system); the plan takes MPI ")
+    golden(reason.partition(";")[0], other=other)
     assert right in reason
     assert reason.endswith(f"({mpicxx} -show)")
 
@@ -273,13 +271,11 @@ def stand_in(smoke: Runs, activity: str, *, timeline: bool = True) -> Any:
     return smoke(options=options, api="horovod.torch", transport="mpi")
 
 
-def test_an_old_horovod_sums_and_lacks_a_barrier(smoke: Runs) -> None:
+def test_an_old_horovod_sums_and_lacks_a_barrier(golden: Golden, smoke: Runs) -> None:
     result = stand_in(smoke, "MPI_ALLREDUCE")
     assert (result.verdict, result.reasons) == ("passed", ())
     assert (result.runtime, result.framework) == ("horovod 0.18.2", "torch 1.0")
-    assert [(each.name, each.why) for each in result.left_out] == [
-        ("barrier", "horovod 0.18.2 has no barrier here")
-    ]
+    golden(*(f"{each.name}: {each.why}" for each in result.left_out))
     assert "mismatch" in names(result)
     assert "barrier" not in names(result)
     assert {(each.operation, each.transport) for each in result.carried} == {
@@ -288,18 +284,13 @@ def test_an_old_horovod_sums_and_lacks_a_barrier(smoke: Runs) -> None:
     }
 
 
-def test_a_horovod_that_used_gloo_where_mpi_was_asked_for(smoke: Runs) -> None:
+def test_a_horovod_that_used_gloo_where_mpi_was_asked_for(golden: Golden, smoke: Runs) -> None:
     result = stand_in(smoke, "GLOO_ALLREDUCE")
     assert result.verdict == "failed"
-    assert result.reasons[0].startswith(
-        "the proof asks for mpi, but the allreduce was carried by gloo (Horovod's timeline: "
-        "GLOO_ALLREDUCE "
-    )
+    golden(result.reasons[0].partition(" (Horovod")[0])
     assert all(check.passed for check in result.checks)
 
 
-def test_a_horovod_that_says_nothing(smoke: Runs) -> None:
+def test_a_horovod_that_says_nothing(golden: Golden, smoke: Runs) -> None:
     result = stand_in(smoke, "MPI_ALLREDUCE", timeline=False)
-    assert result.reasons == (
-        "the proof asks for mpi, but nothing tells what carried the allreduce",
-    )
+    golden(*result.reasons)

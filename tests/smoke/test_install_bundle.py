@@ -18,7 +18,8 @@ import pytest
 from smoke_ranks import LIBMPI, Rank
 from typer.testing import CliRunner
 
-from envbuilder import data, sources
+from envbuilder import data
+from envbuilder.build import sources
 from envbuilder.cli import app
 from envbuilder.errors import UsageError
 from envbuilder.files import remove_tree
@@ -199,7 +200,7 @@ def test_what_was_proved_is_published_with_its_proof(python: Path | str, folder:
     # The first one again: it is there, and is what is meant now.
     again = Bundle(folder / IDS[0] / "bundle", IDS[0]).install(root)
     assert (again.returncode, default_number(home)) == (0, 1), again.stderr
-    assert "demo/1 holds exactly this already" in again.stderr
+    assert "demo/1 already has" in again.stderr
 
 
 def told_lines(root: Path, identity: str, seconds: float) -> Iterator[str]:
@@ -216,11 +217,11 @@ def told_lines(root: Path, identity: str, seconds: float) -> Iterator[str]:
 
 LIES: list[tuple[dict[str, Any], str]] = [
     ({"libraries": ["/usr/lib/libmpi.so.40"]}, "the ranks loaded /usr/lib/libmpi.so.40 (system)"),
-    ({"size": 3}, "speaks of 3 ranks"),
+    ({"size": 3}, "states 3 ranks"),
     ({"claims": [("allreduce", "gloo", "its own answer")]}, "the allreduce was carried by gloo"),
-    ({"stop_after": ("allreduce", "int32", 4)}, "stopped without a word: rank 1 after allreduce"),
+    ({"stop_after": ("allreduce", "int32", 4)}, "rank 1 after allreduce"),
     ({"problems": {("allreduce", "int32", 4): "3 numbers differ"}}, "rank 1: allreduce int32"),
-    ({"api": "mpi4py"}, "the ranks talked through mpi4py"),
+    ({"api": "mpi4py"}, "ranks used mpi4py"),
 ]
 
 
@@ -231,7 +232,7 @@ def test_a_rank_that_shows_something_else_publishes_nothing(
     root = folder / "root"
     done = bundle(folder).write(*ranks(root, **changes)).install(root)
     assert done.returncode == 6, done.stderr
-    assert "error: the ranks did not prove that they can talk:\n" in done.stderr
+    assert "error: the smoke test" in done.stderr
     assert reason in done.stderr
     assert list((root / "modulefiles").iterdir()) == []
     [proof] = read_all(Home(root, "demo").evidence(IDS[0])).evidence
@@ -243,12 +244,12 @@ def test_a_launcher_that_starts_nothing_publishes_nothing(folder: Path) -> None:
     one = bundle(folder).write()
     done = one.install(root)
     assert done.returncode == 6, done.stderr
-    assert "mpiexec ended with exit code 0 but started no rank: none of 2 reported" in done.stderr
+    assert "none of 2 reported" in done.stderr
     assert list((root / "modulefiles").iterdir()) == []
     # Not asked for a proof, it builds; and publishes nothing either.
     done = one.install(root, "--skip-smoke")
     assert done.returncode == 0, done.stderr
-    assert "nothing is published: run this again where ranks can be started" in done.stderr
+    assert "not published" in done.stderr
     assert list((root / "modulefiles").iterdir()) == []
 
 
@@ -260,12 +261,13 @@ def test_a_build_that_fails_publishes_nothing_and_is_repaired(folder: Path) -> N
     script.write_text("exit 3\n")
     done = one.install(root)
     assert done.returncode == 2, done.stderr
-    assert "error: this file is not as it was packed: build/build.sh\n" in done.stderr
+    assert "packed: build/build.sh\n" in done.stderr
     assert not root.exists()
     one.seal()
     done = one.install(root)
     assert done.returncode == 5, done.stderr
-    assert "error: step make ended with exit code 3: what went wrong stands above\n" in done.stderr
+    assert "step make ended" in done.stderr
+    assert "exit code 3" in done.stderr
     assert list((root / "modulefiles").iterdir()) == []
     script.write_text(good)
     one.seal()
@@ -284,13 +286,14 @@ def test_a_step_that_never_ends_is_ended_and_named(folder: Path) -> None:
     one.seal()
     done = one.install(root, ENVBUILD_STEP_SECONDS="0.5")
     assert done.returncode == 5, done.stderr
-    assert "error: step check did not end within 0.5 s and was ended: " in done.stderr
-    assert "hint: ENVBUILD_STEP_SECONDS=SECONDS gives each step more\n" in done.stderr
+    assert "step check did" in done.stderr
+    assert "within 0.5 s" in done.stderr
+    assert "hint: ENVBUILD_STEP_SECONDS=SECONDS" in done.stderr
     [pid] = root.glob("demo/*.build/pid")
     assert proc.birth(int(pid.read_text())) is None, "what it started is ended too"
     assert list((root / "modulefiles").iterdir()) == []
     done = one.install(root, ENVBUILD_STEP_SECONDS="soon")
-    assert (done.returncode, "no number of seconds" in done.stderr) == (2, True)
+    assert (done.returncode, "ENVBUILD_STEP_SECONDS='soon'" in done.stderr) == (2, True)
 
 
 def test_a_root_of_another_architecture_is_refused(folder: Path) -> None:
@@ -300,7 +303,7 @@ def test_a_root_of_another_architecture_is_refused(folder: Path) -> None:
     (root / ".envbuild.json").write_text(json.dumps(stamp))
     done = bundle(folder).write(*ranks(root)).install(root)
     assert done.returncode == 2, done.stderr
-    assert f"error: the root {root} holds environments for sparc, not for " in done.stderr
+    assert f"{root} is for sparc, " in done.stderr
     assert [path.name for path in root.iterdir()] == [".envbuild.json"]
 
 
@@ -331,13 +334,14 @@ def test_bundles_of_two_sites_share_a_root(folder: Path) -> None:
     rows = [(each["number"], each["site"], each["tier"]) for each in told["environments"]]
     assert rows == [(1, "here", "several ranks"), (2, "there", "several ranks")]
     text = CliRunner().invoke(app, ["list", "--root", str(root)]).stdout
-    assert "default of site there\n" in text
+    assert "of site there\n" in text
     assert "of site here" not in text
     for number, site in enumerate(sites, start=1):
         assert envbuild(root, "info", f"demo/{number}")["lock"]["plan"]["site"] == site
     # What create makes is of the root's own site.
-    with pytest.raises(UsageError, match="belongs to site here, not to there"):
+    with pytest.raises(UsageError) as raised:
         open_root(root, "there", platform.machine())
+    assert raised.value.id == "root.other-site"
 
 
 def test_a_root_that_create_manages_takes_a_bundle_as_its_next_version(folder: Path) -> None:
@@ -410,8 +414,8 @@ def test_what_an_earlier_bundle_published_is_said_to_be_unproved_when_installed_
     root, identity = earlier(folder)
     done = bundle(folder, identity).write(*ranks(root, identity)).install(root)
     assert done.returncode == 0, done.stderr
-    assert "demo/1 holds exactly this already" in done.stderr
-    assert "it was never proved: envbuild smoke demo/1 " in done.stderr
+    assert "demo/1 already has" in done.stderr
+    assert "envbuild smoke demo/1 " in done.stderr
     assert [each["tier"] for each in envbuild(root, "list")["environments"]] == [None]
 
 
@@ -422,7 +426,8 @@ def test_a_bundle_json_that_can_be_none_is_refused(folder: Path) -> None:
     one.seal()
     done = one.install(folder / "root")
     assert done.returncode == 2, done.stderr
-    assert 'bundle.json is damaged: this can be no id: "../../elsewhere"\n' in done.stderr
+    assert "is damaged: id" in done.stderr
+    assert '"../../elsewhere"\n' in done.stderr
     assert not (folder / "root").exists()
 
 
@@ -441,9 +446,7 @@ def test_however_many_files_were_added_the_first_is_named(folder: Path) -> None:
         (one.folder / f"{'added' * 10}-{number:04}").touch()
     done = one.install(folder / "root")
     assert done.returncode == 2, done.stderr
-    assert (
-        f"error: the bundle holds a file that was not packed: {'added' * 10}-0000\n" in done.stderr
-    )
+    assert f"not packed: {'added' * 10}-0000\n" in done.stderr
 
 
 @pytest.fixture
@@ -465,18 +468,18 @@ def test_members_of_a_group_install_into_one_root(users: Users) -> None:
     # Whatever the umask of the tests.
     subprocess.run(["chmod", "-R", "a+rX", str(folder)], check=True)
     code, said = install("eve", 0o022, IDS[0], "--shared=team")
-    assert (code, "you are not in group team" in said) == (2, True), said
+    assert (code, "group team: you" in said) == (2, True), said
     assert not root.exists()
     code, said = install("ann", 0o077, IDS[0], "--shared=team")
     assert (code, "module load demo/1" in said) == (0, True), said
     code, said = install("bob", 0o002, IDS[1])
     assert (code, "module load demo/2" in said) == (0, True), said
     code, said = install("eve", 0o022, third)
-    assert (code, "is shared with group team, and you are not in it" in said) == (2, True), said
+    assert (code, "group team; " in said) == (2, True), said
     # What one began the other begins anew; and each makes the other's the default.
     assert install("ann", 0o077, third, "--skip-smoke")[0] == 0
     code, said = install("bob", 0o077, third)
-    assert (code, "what ann began is not gone on with" in said) == (0, True), said
+    assert (code, "belongs to ann: " in said) == (0, True), said
     assert install("ann", 0o077, IDS[1])[0] == 0
     home = Home(root, "demo")
     assert default_number(home) == 2

@@ -26,6 +26,7 @@ from envbuilder.model.evidence import SmokeResult
 from envbuilder.target_tools.proving import reasons
 from envbuilder.target_tools.proving.judge import Outcome
 from envbuilder.target_tools.smoke import rank_env
+from tests.golden_texts import Golden
 
 HYDRA_KILLED = """
 =   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
@@ -58,11 +59,11 @@ def states(*pairs: tuple[Rank, str]) -> dict[str, str]:
     return {rank.source: state for rank, state in pairs}
 
 
-def test_a_good_run_passes_and_tells_what_ran(verdict: Any) -> None:
+def test_a_good_run_passes_and_tells_what_ran(golden: Golden, verdict: Any) -> None:
     result = verdict(Rank(0), Rank(1, facts={TIMING: {"median": 0.002, "repetitions": 10}}))
     assert (result.verdict, result.tier, result.reasons) == ("passed", "several ranks", ())
     assert result.nodes == ("node1",)
-    assert result.launch == "/opt/mpich/bin/mpiexec -n 2 python target_tools smoke"
+    golden(result.launch)
     assert result.runtime == "distributed_dl_training 0.1.0"
     assert (result.mpi, result.python, result.seconds) == ("MPICH 5.0.2", "3.11.7", 2.346)
     assert [(one.kind, one.path, one.owner) for one in result.libraries] == [
@@ -152,7 +153,7 @@ def test_one_rank_when_one_was_asked_for(verdict: Any) -> None:
         (
             None,
             "",
-            "hung: after 120 s none of 2 ranks had reported, and mpiexec still ran",
+            "hung: after 120 s none of 2 ranks had reported, and mpiexec was still running",
         ),
     ],
 )
@@ -162,102 +163,82 @@ def test_no_rank_started(verdict: Any, code: int | None, log: str, reason: str) 
     assert (result.verdict, result.tier, result.checks) == ("failed", "built", ())
 
 
-def test_fewer_ranks_than_asked_for(verdict: Any) -> None:
+def test_fewer_ranks_than_asked_for(golden: Golden, verdict: Any) -> None:
     result = verdict(Rank(0, size=1, problems={WORLD: "size is 1, must be 2"}))
-    assert result.reasons == (
-        "mpiexec ended with exit code 0, but only 1 of 2 ranks reported",
-        "rank 0: world: size is 1, must be 2",
-    )
+    golden(*result.reasons)
     assert result.tier == "one rank"
 
 
-def test_fewer_ranks_than_asked_for_in_a_hang(verdict: Any) -> None:
+def test_fewer_ranks_than_asked_for_in_a_hang(golden: Golden, verdict: Any) -> None:
     rank = Rank(0, stop_in=INIT, launcher_rank=0)
     result = verdict(rank, code=None, states=states((rank, "running")), stacks={rank.source: "s"})
-    assert result.reasons == (
-        "hung: after 120 s only 1 of 2 ranks had reported, and mpiexec still ran",
-        "hung: after 120 s rank 0 was in init; stacks follow",
-    )
+    golden(*result.reasons)
     assert result.stacks == {"rank 0": "s"}
 
 
-def test_more_processes_than_asked_for(verdict: Any) -> None:
+def test_more_processes_than_asked_for(golden: Golden, verdict: Any) -> None:
     ranks = [Rank(number, size=3, problems={WORLD: "size is 3, must be 2"}) for number in range(3)]
     result = verdict(*ranks)
-    assert result.reasons == (
-        "3 processes reported, 2 were asked for",
-        "rank 0, rank 1 and rank 2: world: size is 3, must be 2",
-    )
+    golden(*result.reasons)
     assert result.timings == ()
 
 
-def test_each_process_alone(verdict: Any) -> None:
+def test_each_process_alone(golden: Golden, verdict: Any) -> None:
     problem = {WORLD: "size is 1, must be 2"}
     result = verdict(Rank(0, size=1, problems=problem), Rank(0, size=1, pid=7, problems=problem))
-    assert result.reasons == (
-        "2 processes started, each alone (size 1): mpiexec belongs to another MPI than the library "
-        "the ranks load (/prefix/lib/libmpi.so.12)",
-    )
+    golden(*result.reasons)
     assert (result.tier, result.timings) == ("one rank", ())
 
 
-def test_each_process_alone_and_stopped_before_its_libraries_are_known(verdict: Any) -> None:
+def test_each_process_alone_and_stopped_before_its_libraries_are_known(
+    golden: Golden, verdict: Any
+) -> None:
     result = verdict(
         Rank(0, size=1, stop_in=SMALL), Rank(0, size=1, pid=7, stop_in=SMALL), code=1, log="oops\n"
     )
-    assert result.reasons == (
-        "2 processes started, each alone (size 1): mpiexec belongs to another MPI than the library "
-        "the ranks load",
-        "stopped without a word: rank 0 (process 100 on node1) and rank 0 (process 7 on node1) in "
-        "allreduce int32 of 4 bytes; their records stop there, and mpiexec ended with exit code 1\n"
-        "from the log:\n  oops",
-    )
+    golden(*result.reasons)
     assert result.tier == "imported"
 
 
-def test_two_processes_are_the_same_rank(verdict: Any) -> None:
+def test_two_processes_are_the_same_rank(golden: Golden, verdict: Any) -> None:
     result = verdict(Rank(0), Rank(0, pid=7))
-    assert result.reasons == (
-        "rank 0 is there 2 times: rank 0 (process 7 on node1) and rank 0 (process 100 on node1)",
-    )
+    golden(*result.reasons)
 
 
-def test_a_wrong_sum_names_rank_check_and_element(verdict: Any) -> None:
+def test_a_wrong_sum_names_rank_check_and_element(golden: Golden, verdict: Any) -> None:
     wrong = "element 0 is 4.0, must be 3.0 (and 1023 more)"
     result = verdict(Rank(0), Rank(1, problems={LARGE: wrong}), code=1)
-    assert result.reasons == (f"rank 1: allreduce float32 of 4096 bytes: {wrong}",)
+    golden(*result.reasons, wrong=wrong)
     (check,) = (check for check in result.checks if not check.passed)
     assert (check.name, check.dtype, check.bytes, check.ranks) == ("allreduce", "float32", 4096, 2)
     assert check.detail == f"rank 1: {wrong}"
     assert result.tier == "one rank"
 
 
-def test_ranks_that_see_the_same_are_named_together_and_many_reasons_are_cut(verdict: Any) -> None:
+def test_ranks_that_see_the_same_are_named_together_and_many_reasons_are_cut(
+    golden: Golden, verdict: Any
+) -> None:
     problems = {SMALL: "element 0 is 1, must be 3"}
     result = verdict(*(Rank(n, size=6, problems=problems) for n in range(6)))
-    assert result.reasons[1] == (
-        "rank 0, rank 1, rank 2 and 3 more: allreduce int32 of 4 bytes: element 0 is 1, must be 3"
-    )
+    golden(result.reasons[1])
     different = [
         Rank(n, size=10, problems={SMALL: f"element 0 is {n}, must be 45"}) for n in range(10)
     ]
     result = verdict(*different, expected=expectations(ranks=10))
     assert len(result.reasons) == 9
-    assert result.reasons[0] == "rank 0: allreduce int32 of 4 bytes: element 0 is 0, must be 45"
-    assert result.reasons[-1] == "and 2 more checks failed"
+    golden(result.reasons[0])
+    golden(result.reasons[-1])
 
 
-def test_a_barrier_that_does_not_wait(verdict: Any) -> None:
+def test_a_barrier_that_does_not_wait(golden: Golden, verdict: Any) -> None:
     result = verdict(
         Rank(0, facts={BARRIER: {"entered": [10.0, 11.0], "left": [10.3, 11.0]}}),
         Rank(1, facts={BARRIER: {"entered": [10.2, 11.2], "left": [10.3, 11.2]}}),
     )
-    assert result.reasons == ("barrier: rank 0 passed it 0.200 s before rank 1 came to it",)
+    golden(*result.reasons)
     (check,) = (check for check in result.checks if not check.passed)
-    assert (check.name, check.detail) == (
-        "barrier",
-        "rank 0 passed it 0.200 s before rank 1 came to it",
-    )
+    assert check.name == "barrier"
+    golden(check.detail)
 
 
 def test_a_barrier_is_not_compared_between_clocks(verdict: Any) -> None:
@@ -268,36 +249,29 @@ def test_a_barrier_is_not_compared_between_clocks(verdict: Any) -> None:
     assert result.verdict == "passed"
 
 
-def test_hosts_with_one_boot_id_share_the_clock(verdict: Any) -> None:
+def test_hosts_with_one_boot_id_share_the_clock(golden: Golden, verdict: Any) -> None:
     result = verdict(
         Rank(0, clock="b", facts={BARRIER: {"entered": [10.0], "left": [10.0]}}),
         Rank(1, clock="b", host="box", facts={BARRIER: {"entered": [10.2], "left": [10.2]}}),
     )
-    assert result.reasons == ("barrier: rank 0 passed it 0.200 s before rank 1 came to it",)
+    golden(*result.reasons)
 
 
-def test_an_exception_explains_why_the_others_stopped(verdict: Any) -> None:
+def test_an_exception_explains_why_the_others_stopped(golden: Golden, verdict: Any) -> None:
     error = ("ImportError", "libmpi.so.12: cannot open shared object file")
     result = verdict(
         Rank(0, stop_in=INIT, launcher_rank=0),
         Rank(1, stop_in=IMPORT, launcher_rank=1, error=error),
         code=1,
     )
-    assert result.reasons == (
-        "rank 1 failed in import: ImportError: libmpi.so.12: cannot open shared object file\n"
-        "Traceback (most recent call last):\n"
-        "ImportError: libmpi.so.12: cannot open shared object file",
-    )
+    golden(*result.reasons)
     assert result.tier == "imported"
 
 
-def test_the_same_exception_on_all_ranks_is_told_once(verdict: Any) -> None:
+def test_the_same_exception_on_all_ranks_is_told_once(golden: Golden, verdict: Any) -> None:
     ranks = [Rank(n, stop_in=IMPORT, error=("SystemExit", "0"), pid=50 + n) for n in range(2)]
     result = verdict(*ranks, code=1)
-    assert result.reasons == (
-        "process 50 on node1 and process 51 on node1 failed in import: SystemExit: 0\n"
-        "Traceback (most recent call last):\nSystemExit: 0",
-    )
+    golden(*result.reasons)
     assert result.tier == "built"
 
 
@@ -317,58 +291,47 @@ def test_the_same_exception_on_all_ranks_is_told_once(verdict: Any) -> None:
         ("srun: error: node1: task 1: Killed\n", 137, "killed by signal 9 (SIGKILL)"),
     ],
 )
-def test_a_death_that_the_launcher_tells_of(verdict: Any, log: str, code: int, how: str) -> None:
+def test_a_death_that_the_launcher_tells_of(
+    golden: Golden, verdict: Any, log: str, code: int, how: str
+) -> None:
     result = verdict(Rank(0, stop_in=SMALL), Rank(1, stop_in=SMALL), log=log, code=code)
-    assert result.reasons == (
-        f"rank 1 died in allreduce int32 of 4 bytes: {how}; its record stops there",
-    )
+    golden(*result.reasons, how=how)
     (check,) = (check for check in result.checks if check.name == "allreduce")
-    assert (check.passed, check.ranks, check.detail) == (False, 0, "0 of 2 ranks came to its end")
+    assert (check.passed, check.ranks) == (False, 0)
+    golden(check.detail)
 
 
-def test_a_death_that_the_launcher_does_not_tell_of(verdict: Any) -> None:
+def test_a_death_that_the_launcher_does_not_tell_of(golden: Golden, verdict: Any) -> None:
     result = verdict(
         Rank(0, stop_in=INIT, launcher_rank=0), Rank(None, pid=50, stop_after=IMPORT), code=3
     )
-    assert result.reasons == (
-        "stopped without a word: process 50 on node1 after import, rank 0 in init; "
-        "their records stop there, and mpiexec ended with exit code 3",
-    )
+    golden(*result.reasons)
 
 
-def test_a_kill_that_may_be_hydras_own_names_nobody(verdict: Any) -> None:
+def test_a_kill_that_may_be_hydras_own_names_nobody(golden: Golden, verdict: Any) -> None:
     result = verdict(Rank(0, stop_in=INIT), Rank(1, stop_in=INIT), log=HYDRA_KILLED, code=9)
-    assert result.reasons[0].startswith(
-        "stopped without a word: process 100 on node1 and process 101 on node1 in init; their "
-        "records stop there, and mpiexec ended with exit code 9\nfrom the log:\n"
-    )
+    golden(result.reasons[0])
 
 
-def test_a_kill_of_the_only_rank_that_stopped_is_no_riddle(verdict: Any) -> None:
+def test_a_kill_of_the_only_rank_that_stopped_is_no_riddle(golden: Golden, verdict: Any) -> None:
     result = verdict(Rank(0), Rank(1, stop_in=SHUTDOWN), log=HYDRA_KILLED, code=9)
-    assert result.reasons == (
-        "rank 1 died in shutdown: killed by signal 9 (SIGKILL); its record stops there",
-    )
+    golden(*result.reasons)
 
 
-def test_a_death_that_was_seen_counts_more_than_what_the_launcher_tells(verdict: Any) -> None:
+def test_a_death_that_was_seen_counts_more_than_what_the_launcher_tells(
+    golden: Golden, verdict: Any
+) -> None:
     first, second = Rank(0, stop_in=SMALL, pid=99), Rank(1, stop_in=SMALL)
     result = verdict(first, second, log=HYDRA_CRASHED, code=11, first_gone=first.source)
-    assert result.reasons == (
-        "rank 0 died in allreduce int32 of 4 bytes: mpiexec ended with exit code 11; its record "
-        "stops there",
-    )
+    golden(*result.reasons)
 
 
-def test_a_death_before_init_shows_the_log(verdict: Any) -> None:
+def test_a_death_before_init_shows_the_log(golden: Golden, verdict: Any) -> None:
     """A library that cannot start says why on the way out, and nowhere else."""
     first = Rank(1, stop_in=INIT, launcher_rank=1)
     log = "Abort(404374800): Fatal error in internal_Init_thread: unsupported PMI version PMIx\n"
     result = verdict(Rank(0, stop_in=INIT), first, log=log, code=16, first_gone=first.source)
-    assert result.reasons == (
-        "rank 1 died in init: mpiexec ended with exit code 16; its record stops there\n"
-        f"from the log:\n  {log.strip()}",
-    )
+    golden(*result.reasons, log_strip=log.strip())
 
 
 def test_of_a_long_log_beginning_and_end_are_shown(verdict: Any) -> None:
@@ -379,21 +342,18 @@ def test_of_a_long_log_beginning_and_end_are_shown(verdict: Any) -> None:
     assert [line.strip() for line in reason.splitlines()[2:]] == shown
 
 
-def test_a_death_that_the_launcher_did_not_notice(verdict: Any) -> None:
+def test_a_death_that_the_launcher_did_not_notice(golden: Golden, verdict: Any) -> None:
     first = Rank(0, stop_in=SMALL)
     ending = {"code": None, "timed_out": False, "first_gone": first.source}
     result = verdict(first, Rank(1, stop_in=SMALL), **ending)
-    assert result.reasons == (
-        "rank 0 died in allreduce int32 of 4 bytes: mpiexec did not notice; its record stops there",
-    )
+    golden(*result.reasons)
 
 
-def test_a_rank_that_leaves_before_its_end_although_all_checks_passed(verdict: Any) -> None:
+def test_a_rank_that_leaves_before_its_end_although_all_checks_passed(
+    golden: Golden, verdict: Any
+) -> None:
     result = verdict(Rank(0), Rank(1, stop_after=SHUTDOWN))
-    assert result.reasons == (
-        "stopped without a word: rank 1 after shutdown; its record stops there, and mpiexec ended "
-        "with exit code 0",
-    )
+    golden(*result.reasons)
     assert result.tier == "one rank"
 
 
@@ -404,32 +364,28 @@ def test_a_crash_keeps_the_stack_that_its_fault_handler_wrote(verdict: Any) -> N
     assert result.stacks == {"rank 1": "Fatal Python error: Segmentation fault"}
 
 
-def test_a_crash_is_told_from_the_end_that_hydra_made_of_another(verdict: Any) -> None:
+def test_a_crash_is_told_from_the_end_that_hydra_made_of_another(
+    golden: Golden, verdict: Any
+) -> None:
     """hydra and who watched named rank 0, which hydra ended in the moment of the crash."""
     ended, crashed = Rank(0, stop_in=LARGE), Rank(1, stop_in=SMALL)
     stacks = {crashed.source: "Fatal Python error: Segmentation fault"}
     result = verdict(
         ended, crashed, log=HYDRA_OTHER, code=11, stacks=stacks, first_gone=ended.source
     )
-    assert result.reasons == (
-        "rank 1 died in allreduce int32 of 4 bytes: killed by signal 11 (SIGSEGV); its record "
-        "stops there",
-    )
+    golden(*result.reasons)
 
 
-def test_a_hang_of_all(verdict: Any) -> None:
+def test_a_hang_of_all(golden: Golden, verdict: Any) -> None:
     ranks = [Rank(0, stop_in=LARGE), Rank(1, stop_in=LARGE)]
     stacks = {rank.source: f"stack {rank.number}" for rank in ranks}
     result = verdict(*ranks, code=None, states={}, stacks=stacks)
-    assert result.reasons == (
-        "hung: after 120 s rank 0 and rank 1 were in allreduce float32 of 4096 bytes; stacks "
-        "follow",
-    )
+    golden(*result.reasons)
     assert result.stacks == {"rank 0": "stack 0", "rank 1": "stack 1"}
     assert result.tier == "imported"
 
 
-def test_a_hang_names_who_is_gone_stopped_failed_and_through(verdict: Any) -> None:
+def test_a_hang_names_who_is_gone_stopped_failed_and_through(golden: Golden, verdict: Any) -> None:
     ranks = [
         Rank(0, size=6, stop_in=LARGE),
         Rank(1, size=6, stop_in=SMALL),
@@ -440,44 +396,31 @@ def test_a_hang_names_who_is_gone_stopped_failed_and_through(verdict: Any) -> No
     ]
     seen = states((ranks[1], "gone"), (ranks[2], "stopped"), (ranks[4], "gone"))
     result = verdict(*ranks, code=None, states=seen, expected=expectations(ranks=6))
-    assert result.reasons[1] == (
-        "hung: after 120 s rank 1 was gone, last seen in allreduce int32 of 4 bytes, rank 2 was "
-        "stopped in barrier, rank 0 and rank 5 were in allreduce float32 of 4096 bytes, rank 3 "
-        "had failed, rank 4 had ended"
-    )
-    assert result.reasons[0].startswith("rank 3 failed in allreduce float32 of 4096 bytes: Value")
+    golden(result.reasons[1])
+    golden(result.reasons[0])
 
 
-def test_a_launcher_that_does_not_end(verdict: Any) -> None:
+def test_a_launcher_that_does_not_end(golden: Golden, verdict: Any) -> None:
     result = verdict(Rank(0), Rank(1), code=None)
-    assert result.reasons == (
-        "hung: after 120 s every rank had come to its end, but mpiexec still ran",
-    )
+    golden(*result.reasons)
     assert result.tier == "one rank"
 
 
-def test_processes_left_behind(verdict: Any) -> None:
+def test_processes_left_behind(golden: Golden, verdict: Any) -> None:
     result = verdict(Rank(0, stop_in=SMALL), Rank(1, stop_in=SMALL), left_behind=2)
-    assert result.reasons == (
-        "mpiexec ended with exit code 0 while 2 of its processes still ran; they were ended",
-    )
+    golden(*result.reasons)
 
 
-def test_an_exit_code_alone_is_a_failure(verdict: Any) -> None:
+def test_an_exit_code_alone_is_a_failure(golden: Golden, verdict: Any) -> None:
     result = verdict(Rank(0), Rank(1), code=137)
-    assert result.reasons == (
-        "every check passed, but mpiexec ended with exit code 137 (signal 9 (SIGKILL))",
-    )
+    golden(*result.reasons)
 
 
-def test_libmpi_from_elsewhere(verdict: Any) -> None:
+def test_libmpi_from_elsewhere(golden: Golden, verdict: Any) -> None:
     system = "/usr/lib/libmpi.so.40"
     ranks = [Rank(n, libraries=[system, "/m/nccl/lib/libnccl.so.2"]) for n in range(2)]
     result = verdict(*ranks)
-    assert result.reasons == (
-        "the ranks loaded /usr/lib/libmpi.so.40 (system); the plan takes MPI from the prefix "
-        "/prefix",
-    )
+    golden(*result.reasons)
     assert [(one.kind, one.owner) for one in result.libraries] == [
         ("nccl", "system"),
         ("mpi", "system"),
@@ -485,11 +428,9 @@ def test_libmpi_from_elsewhere(verdict: Any) -> None:
     assert verdict(expected=expectations(mpi=None)).verdict == "passed"
 
 
-def test_no_libmpi_where_the_plan_has_one(verdict: Any) -> None:
+def test_no_libmpi_where_the_plan_has_one(golden: Golden, verdict: Any) -> None:
     ranks = [Rank(n, libraries=["/prefix/lib/libgloo.so"]) for n in range(2)]
-    assert verdict(*ranks).reasons == (
-        "no rank had loaded a libmpi; the plan takes MPI from the prefix /prefix",
-    )
+    golden(*verdict(*ranks).reasons)
 
 
 def test_a_folder_beside_the_prefix_is_not_the_prefix(verdict: Any) -> None:
@@ -497,22 +438,20 @@ def test_a_folder_beside_the_prefix_is_not_the_prefix(verdict: Any) -> None:
     assert result.libraries[0].owner == "system"
 
 
-def test_records_of_another_run_prove_nothing(verdict: Any) -> None:
+def test_records_of_another_run_prove_nothing(golden: Golden, verdict: Any) -> None:
     result = verdict(Rank(0, nonce="old"), Rank(1, nonce="old"))
-    assert result.reasons == (
-        "mpiexec ended with exit code 0 but started no rank: none of 2 reported",
-        "ignored rank-node1-100.jsonl: another run wrote it",
-        "ignored rank-node1-101.jsonl: another run wrote it",
-    )
+    golden(*result.reasons)
 
 
-def test_a_check_that_not_every_rank_ran_does_not_pass(verdict: Any, tmp_path: Path) -> None:
+def test_a_check_that_not_every_rank_ran_does_not_pass(
+    golden: Golden, verdict: Any, tmp_path: Path
+) -> None:
     verdict(Rank(0), Rank(1))
     record = tmp_path / Rank(1).source
     kept = [line for line in record.read_text().splitlines() if '"int32"' not in line]
     record.write_text("\n".join(kept) + "\n")
     result = verdict(Rank(0))
-    assert result.reasons == ("allreduce int32 of 4 bytes: 1 of 2 ranks came to its end",)
+    golden(*result.reasons)
 
 
 def test_what_ranks_say_differently_is_all_shown(verdict: Any, tmp_path: Path) -> None:
@@ -522,24 +461,26 @@ def test_what_ranks_say_differently_is_all_shown(verdict: Any, tmp_path: Path) -
     assert verdict(Rank(0)).python == "3.11.7 / 3.12.1"
 
 
-def test_text_of_a_rank_cannot_break_a_line_or_a_field(verdict: Any) -> None:
+def test_text_of_a_rank_cannot_break_a_line_or_a_field(golden: Golden, verdict: Any) -> None:
     result = verdict(Rank(0), Rank(1, problems={SMALL: "a\x1b[31mb\n" + "x" * 600}))
     reason = result.reasons[0]
-    assert reason.startswith("rank 1: allreduce int32 of 4 bytes: a [31mb xxx")
+    golden(reason)
     assert reason.endswith("...")
     assert reason.isprintable()
 
 
-def test_the_last_one_beside_a_rank_that_failed_was_ended_by_the_launcher(verdict: Any) -> None:
+def test_the_last_one_beside_a_rank_that_failed_was_ended_by_the_launcher(
+    golden: Golden, verdict: Any
+) -> None:
     failed = Rank(0, stop_in=SMALL, error=("OSError", "no route to host"))
     result = verdict(failed, Rank(1, stop_in=LARGE), log=HYDRA_KILLED, code=9)
     assert len(result.reasons) == 1
-    assert result.reasons[0].startswith("rank 0 failed in allreduce int32 of 4 bytes: OSError: ")
+    golden(result.reasons[0])
     crashed = verdict(failed, Rank(1, stop_in=LARGE), log=HYDRA_CRASHED, code=11)
-    assert crashed.reasons[1].startswith("rank 1 died in allreduce float32 of 4096 bytes: killed")
+    golden(crashed.reasons[1])
 
 
-def test_a_record_that_does_not_end_is_incomplete() -> None:
+def test_a_record_that_does_not_end_is_incomplete(golden: Golden) -> None:
     record = SimpleNamespace(
         done=[SimpleNamespace(check=name) for name in reasons.NEEDED],
         first=lambda name: name,
@@ -549,4 +490,4 @@ def test_a_record_that_does_not_end_is_incomplete() -> None:
     )
     names = {"rank-a-0.jsonl": "rank 0"}
     said = reasons.incomplete([record], SimpleNamespace(ranks=2), names)  # type: ignore[no-untyped-call]
-    assert said == ["the record of rank 0 has no end"]
+    golden(*said)

@@ -74,7 +74,7 @@ def test_an_answer_that_names_nothing_that_is_there(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     mpi = answered(tmp_path, f"{tmp_path}/bin/mpicxx", "g++ -L/nowhere -lmpi 'unbalanced")
     assert not mpi.known
-    assert mpi.source == f"no libmpi that is there ({tmp_path}/bin/mpicxx -show)"
+    assert mpi.source.endswith(f"libmpi ({tmp_path}/bin/mpicxx -show)")
 
 
 def test_the_prefix_holds_all_below_it(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from smoke_ranks import LARGE, NONCE, SMALL, Rank
 
 from envbuilder.target_tools.proving.records import read_ranks
 from envbuilder.target_tools.smoke.recorder import Recorder
+from tests.golden_texts import Golden
 
 
 def test_the_folder_of_the_records_may_be_a_new_one(tmp_path: Path) -> None:
@@ -74,7 +75,7 @@ def test_lines_of_another_run_are_left_out(tmp_path: Path) -> None:
     assert all(event.nonce == NONCE for event in record.events)
 
 
-def test_what_is_no_record_is_named(tmp_path: Path) -> None:
+def test_what_is_no_record_is_named(golden: Golden, tmp_path: Path) -> None:
     (tmp_path / "rank-a-1.jsonl").write_text("")
     (tmp_path / "rank-b-2.jsonl").write_bytes(b"\xff\xfe\x00\n[]\n{}\n12\n")
     Rank(0, nonce="old", host="c", pid=3).write(tmp_path)
@@ -83,12 +84,7 @@ def test_what_is_no_record_is_named(tmp_path: Path) -> None:
     (tmp_path / "rank-d-4.jsonl").write_text(text)
     records = read_ranks(tmp_path, NONCE)
     assert records.ranks == ()
-    assert records.ignored == (
-        "ignored rank-a-1.jsonl: it holds no readable record",
-        "ignored rank-b-2.jsonl: it holds no readable record",
-        "ignored rank-c-3.jsonl: another run wrote it",
-        "ignored rank-d-4.jsonl: its beginning is missing",
-    )
+    golden(*records.ignored)
 
 
 def test_the_stack_beside_a_record_is_read_with_it(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from pathlib import Path
 import pytest
 from smoke_runs import Mpi, Runs
 
+from tests.golden_texts import Golden
+
 MIB = 2**20
 pytestmark = [pytest.mark.integration, pytest.mark.network]
 
@@ -39,6 +41,11 @@ def allreduce(tensor, name=None, op=Average, **factors):
 
 def wrapped(what: str, nbytes: int = 4096) -> str:
     return WRAPPED.format(what=what, nbytes=nbytes)
+
+
+def first_part(reason: str) -> str:
+    """Return what is the same in every run: without the other rank, the sums and further lines."""
+    return reason.partition("\n")[0].partition(", rank 0")[0].partition(": element")[0]
 
 
 @pytest.mark.parametrize(("ranks", "max_bytes"), [(2, MIB), (4, 65536)])
@@ -89,47 +96,37 @@ def test_the_records_tell_what_ran_and_nothing_else_is_written(smoke: Runs, mpi:
         assert begun[-1] == "shutdown"
 
 
-def test_a_launcher_that_only_claims_success(smoke: Runs) -> None:
+def test_a_launcher_that_only_claims_success(golden: Golden, smoke: Runs) -> None:
     result = smoke(launcher=smoke.script("echo 'all ranks passed'"))
-    assert result.reasons == (
-        "mpiexec ended with exit code 0 but started no rank: none of 2 reported",
-    )
+    golden(*result.reasons)
     assert (result.verdict, result.tier) == ("failed", "built")
 
 
-def test_a_launcher_that_fails(smoke: Runs) -> None:
+def test_a_launcher_that_fails(golden: Golden, smoke: Runs) -> None:
     result = smoke(launcher=smoke.script("echo 'no hosts left' >&2; exit 7"))
-    assert result.reasons == (
-        "mpiexec ended with exit code 7 and started no rank: none of 2 reported\n"
-        "from the log:\n  no hosts left",
-    )
+    golden(*result.reasons)
 
 
-def test_records_of_a_good_run_played_again(smoke: Runs) -> None:
+def test_records_of_a_good_run_played_again(golden: Golden, smoke: Runs) -> None:
     smoke()
     kept = smoke.folder / "kept"
     (smoke.folder / "run").rename(kept)
     replay = smoke.script(f"cp '{kept}'/ranks/* '{smoke.folder}/run/ranks/'")
     result = smoke(launcher=replay)
     assert result.verdict == "failed"
-    assert result.reasons[0] == (
-        "mpiexec ended with exit code 0 but started no rank: none of 2 reported"
-    )
-    assert [reason.rpartition(": ")[2] for reason in result.reasons[1:]] == 2 * [
-        "another run wrote it"
-    ]
+    golden(first_part(result.reasons[0]))
+    golden(*(reason.rpartition(": ")[2] for reason in result.reasons[1:]))
 
 
 COPIES = "shift; n=$1; shift; while [ $n -gt 0 ]; do {start} & n=$((n-1)); done; {end}"
 
 
-def test_a_launcher_that_starts_programs_without_a_common_world(smoke: Runs) -> None:
+def test_a_launcher_that_starts_programs_without_a_common_world(
+    golden: Golden, smoke: Runs
+) -> None:
     result = smoke(launcher=smoke.script(COPIES.format(start='"$@"', end="wait")))
     libmpi = smoke.mpi.prefix.resolve() / "lib" / "libmpi.so.12"
-    assert result.reasons == (
-        "2 processes started, each alone (size 1): mpiexec belongs to another MPI than the "
-        f"library the ranks load ({libmpi})",
-    )
+    golden(*result.reasons, libmpi=libmpi)
     assert (result.verdict, result.tier) == ("failed", "one rank")
 
 
@@ -145,28 +142,25 @@ def test_a_launcher_of_another_mpi(smoke: Runs, other_mpi: Mpi) -> None:
     assert (" in init" in reason and "PMI" in reason) or "each alone (size 1)" in reason
 
 
-def test_a_launcher_that_ends_before_its_ranks(smoke: Runs) -> None:
+def test_a_launcher_that_ends_before_its_ranks(golden: Golden, smoke: Runs) -> None:
     start = 'setsid "$@" </dev/null >/dev/null 2>&1'
     launcher = smoke.script(COPIES.format(start=start, end="sleep 1"))
     sabotage = "import time\n\ndef barrier():\n    time.sleep(600)\n"
     result = smoke(launcher=launcher, sabotage=sabotage)
-    assert (
-        "mpiexec ended with exit code 0 while 2 of its processes still ran; they were ended"
-        in result.reasons
-    )
+    golden(*(reason for reason in result.reasons if "exit code 0" in reason))
 
 
-def test_one_rank_returns_the_sum_plus_one(smoke: Runs) -> None:
+def test_one_rank_returns_the_sum_plus_one(golden: Golden, smoke: Runs) -> None:
     result = smoke(sabotage=wrapped("result = result + result.dtype.type(1)"))
     assert result.verdict == "failed"
-    assert result.reasons[0].startswith("rank 1: allreduce int32 of 4096 bytes: element 0 is ")
+    golden(first_part(result.reasons[0]))
     assert result.reasons[0].endswith(" (and 1023 more)")
     failed = [check for check in result.checks if not check.passed]
     assert {check.dtype for check in failed} == set(DTYPES)
     assert all(check.bytes == 4096 for check in failed)
 
 
-def test_one_element_of_64_mib_is_off_by_one(smoke: Runs) -> None:
+def test_one_element_of_64_mib_is_off_by_one(golden: Golden, smoke: Runs) -> None:
     what = "result[-1] += result.dtype == 'float32'"
     result = smoke(sabotage=wrapped(what, 64 * MIB), max_bytes=64 * MIB)
     assert result.verdict == "failed"
@@ -174,7 +168,7 @@ def test_one_element_of_64_mib_is_off_by_one(smoke: Runs) -> None:
     label = "allreduce float32 of 67108864 bytes"
     assert result.reasons[0].startswith(f"rank 1: {label}: element {last} is ")
     assert "more" not in result.reasons[0]
-    assert result.reasons[1].startswith("rank 1: timing float32 of 67108864 bytes: element ")
+    golden(first_part(result.reasons[1]))
     assert len(result.reasons) == 2
 
 
@@ -201,7 +195,7 @@ WRONG = {
     ),
     "barrier does not wait": (
         "def barrier():\n    pass\n",
-        "barrier: rank 1 passed it 0.",
+        "barrier: rank 1 left it 0.",
     ),
     "mismatch goes unnoticed": (
         "_allreduce = allreduce\n"
@@ -237,38 +231,34 @@ HANGS = {
 
 
 @pytest.mark.parametrize("case", HANGS)
-def test_a_rank_that_hangs(smoke: Runs, case: str) -> None:
+def test_a_rank_that_hangs(golden: Golden, smoke: Runs, case: str) -> None:
     what, _ = HANGS[case]
     with smoke.hung('"bytes": 4096'):
         result = smoke(sabotage=wrapped(smoke.hang(what)))
     assert result.verdict == "failed"
     assert result.tier == "imported"
-    assert result.reasons[0].startswith("hung: after 60 s rank 1 was in allreduce int32 of 4096 ")
+    golden(first_part(result.reasons[0]))
     assert result.reasons[0].endswith("; stacks follow")
     assert set(result.stacks) == {"rank 0", "rank 1"}
     for stack in result.stacks.values():
-        assert "most recent call first" in stack
+        assert "recent call first" in stack
         assert "in allreduce" in stack
     assert "numpy.py" in result.stacks["rank 1"].split("rank.py")[0]
 
 
-def test_a_rank_that_is_stopped_has_no_stack(smoke: Runs) -> None:
+def test_a_rank_that_is_stopped_has_no_stack(golden: Golden, smoke: Runs) -> None:
     with smoke.hung('"bytes": 4096'):
         result = smoke(sabotage=wrapped(smoke.hang("os.kill(os.getpid(), signal.SIGSTOP)")))
-    assert result.reasons[0].startswith(
-        "hung: after 60 s rank 1 was stopped in allreduce int32 of 4096 bytes, rank 0 was in "
-    )
-    assert result.stacks["rank 1"].startswith("no stack: stopped (state T)")
-    assert "most recent call first" in result.stacks["rank 0"]
+    golden(first_part(result.reasons[0]))
+    golden(result.stacks["rank 1"].partition(")")[0])
+    assert "recent call first" in result.stacks["rank 0"]
 
 
-def test_a_rank_that_hangs_in_python_before_the_others_know_it(smoke: Runs) -> None:
+def test_a_rank_that_hangs_in_python_before_the_others_know_it(golden: Golden, smoke: Runs) -> None:
     sabotage = "import os, time\nif os.environ['PMI_RANK'] == '1':\n    "
     with smoke.hung('"check": "init"', ranks=1):
         result = smoke(sabotage=sabotage + smoke.hang("time.sleep(600)") + "\n")
-    assert result.reasons[0] == (
-        "hung: after 60 s rank 1 was in import, rank 0 was in init; stacks follow"
-    )
+    golden(first_part(result.reasons[0]))
     assert "time.sleep" not in result.stacks["rank 0"]
     assert "numpy.py" in result.stacks["rank 1"]
 
@@ -309,10 +299,10 @@ def test_a_rank_that_dies(smoke: Runs, when: str, way: str) -> None:
     assert result.verdict == "failed"
     # Of two deaths in one moment nobody may have seen which was first.
     reason = result.reasons[0]
-    assert reason.startswith(("rank 1 died ", "stopped without a word: "))
+    assert reason.startswith(("rank 1 died ", "stopped without an error: "))
     assert f"{place}" in reason
     if reason.startswith("rank 1 died "):
-        assert "; its record stops there" in reason
+        assert "its record stops" in reason
     assert any(how in reason for how in (*hows, "mpiexec did not notice")), reason
 
 
@@ -323,54 +313,41 @@ def test_a_rank_that_leaves_early_without_an_error(smoke: Runs) -> None:
     assert "allreduce int32 of 4096 bytes" in result.reasons[0]
 
 
-def test_a_rank_that_raises_tells_its_traceback(smoke: Runs) -> None:
+def test_a_rank_that_raises_tells_its_traceback(golden: Golden, smoke: Runs) -> None:
     result = smoke(sabotage=wrapped("raise OSError('no route to host')"))
     reason = result.reasons[0]
-    assert reason.startswith(
-        "rank 1 failed in allreduce int32 of 4096 bytes: OSError: no route to host\nTraceback "
-    )
+    golden(reason.partition("\n")[0])
     assert 'numpy.py", line ' in reason
     assert len(result.reasons) == 1
 
 
-def test_a_rank_that_ends_the_interpreter(smoke: Runs) -> None:
+def test_a_rank_that_ends_the_interpreter(golden: Golden, smoke: Runs) -> None:
     result = smoke(sabotage=wrapped("raise SystemExit(0)"))
-    assert result.reasons[0].startswith(
-        "rank 1 failed in allreduce int32 of 4096 bytes: SystemExit: 0\nTraceback "
-    )
+    golden(first_part(result.reasons[0]))
 
 
-def test_a_crash_leaves_its_stack(smoke: Runs) -> None:
+def test_a_crash_leaves_its_stack(golden: Golden, smoke: Runs) -> None:
     result = smoke(sabotage=wrapped("import ctypes; ctypes.string_at(0)"))
-    assert result.reasons[0] == (
-        "rank 1 died in allreduce int32 of 4096 bytes: killed by signal 11 (SIGSEGV); its record "
-        "stops there"
-    )
+    golden(first_part(result.reasons[0]))
     assert "Segmentation fault" in result.stacks["rank 1"]
     assert "ctypes" in result.stacks["rank 1"]
 
 
-def test_no_runtime(smoke: Runs) -> None:
+def test_no_runtime(golden: Golden, smoke: Runs) -> None:
     smoke.environ["PYTHONPATH"] = ""
     result = smoke()
     assert result.tier == "built"
-    assert result.reasons[0].startswith(
-        "rank 0 and rank 1 failed in import: ModuleNotFoundError: No module named "
-        "'distributed_dl_training'\nTraceback "
-    )
+    golden(first_part(result.reasons[0]))
 
 
-def test_libmpi_from_elsewhere(smoke: Runs) -> None:
+def test_libmpi_from_elsewhere(golden: Golden, smoke: Runs) -> None:
     result = smoke(prefix=smoke.folder / "elsewhere")
     libmpi = smoke.mpi.prefix.resolve() / "lib" / "libmpi.so.12"
-    assert result.reasons == (
-        f"the ranks loaded {libmpi} (system); the plan takes MPI from the prefix "
-        f"{smoke.folder / 'elsewhere'}",
-    )
+    golden(*result.reasons, libmpi=libmpi, smoke_folder_elsewhere=smoke.folder / "elsewhere")
     assert result.tier == "one rank"
 
 
-def test_a_libmpi_that_the_plans_wrapper_does_not_link(smoke: Runs) -> None:
+def test_a_libmpi_that_the_plans_wrapper_does_not_link(golden: Golden, smoke: Runs) -> None:
     """A copy works just as well; only whose it is tells it apart."""
     lib = smoke.mpi.prefix.resolve() / "lib"
     other = smoke.folder / "other"
@@ -391,7 +368,7 @@ def test_a_libmpi_that_the_plans_wrapper_does_not_link(smoke: Runs) -> None:
     result = smoke(launcher=launcher, mpi_from="wrapper")
     assert result.tier == "one rank"
     (reason,) = result.reasons
-    assert reason.startswith(f"the ranks loaded {other.resolve()}/libmpi.so.12 (system); the plan ")
+    golden(reason.partition(";")[0], other=other.resolve())
     assert f"takes MPI from {lib}/" in reason
     assert reason.endswith(f"({wrapper} -show)")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden_texts import golden  # noqa: F401 - a fixture
 from tests.pythons import find_python
 
 HERE = Path(__file__).parent

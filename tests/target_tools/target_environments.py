@@ -22,6 +22,10 @@ from typing import Any
 
 import pytest
 
+from envbuilder.model.plan import SourceBuild
+from envbuilder.render.sources import contents
+from envbuilder.runtimes import RUNTIMES
+
 TOOLS = Path(__file__).resolve().parents[2] / "envbuilder" / "target_tools"
 # What a Horovod library exports, in the mangled names of its C++ classes.
 MPI_CLASS = "_ZN7horovod6common12MPIAllreduce7ExecuteEv"
@@ -127,7 +131,8 @@ class Prefix:
         """Write builds.json beside the prefix, as the builder does."""
         path = self.path.with_name(self.path.name + ".build") / "builds.json"
         path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps([self.build, *more]), encoding="utf-8")
+        described = [{**each, **stated_contents(each)} for each in (self.build, *more)]
+        path.write_text(json.dumps(described), encoding="utf-8")
         return path
 
     def run(self, tool: str, *words: str | Path, env: Mapping[str, str] | None = None) -> Ended:
@@ -261,6 +266,14 @@ def write_mpicxx(mpi: Path) -> None:
         encoding="utf-8",
     )
     path.chmod(0o755)
+
+
+def stated_contents(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an entry of builds.json states of the contents of the build."""
+    names = ("component", "version", "flags")
+    build = SourceBuild.model_construct(**{name: entry[name] for name in names})
+    there = {"mpi": entry["mpi"] is not None, "module": "module" in entry}
+    return contents(build, RUNTIMES, **there)
 
 
 def a_build(origin: str) -> dict[str, Any]:

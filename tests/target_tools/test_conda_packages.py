@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from envbuilder import data
+from tests.golden_texts import Golden
 
 FILES = {"one": {"lib/one.so": b"one", "share/one": b"text"}, "two": {"bin/two": b"two"}}
 
@@ -82,10 +83,12 @@ def packages(tmp_path: Path) -> Path:
     return file
 
 
-def test_what_is_as_packed_is_counted_and_knows_its_channel(prefix: Path, packages: Path) -> None:
+def test_what_is_as_packed_is_counted_and_knows_its_channel(
+    golden: Golden, prefix: Path, packages: Path
+) -> None:
     done = tool("check", prefix, packages)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "3 files of 2 packages are as packed\n"
+    golden(done.stdout)
     kept = json.loads((prefix / "conda-meta" / "one-1.0-0.json").read_text())
     wanted = package("one")
     assert (kept["url"], kept["channel"]) == (wanted["url"], wanted["channel"])
@@ -94,56 +97,54 @@ def test_what_is_as_packed_is_counted_and_knows_its_channel(prefix: Path, packag
 
 
 def test_a_file_that_is_not_as_packed_is_named_with_both_hashes(
-    prefix: Path, packages: Path
+    golden: Golden, prefix: Path, packages: Path
 ) -> None:
     write(prefix, "share/one", b"changed")
     done = tool("check", prefix, packages)
     assert done.returncode == 1
     found, packed = (sha256(each).hexdigest() for each in (b"changed", b"text"))
-    assert done.stderr == (
-        f"error: share/one of one: its sha256 is {found}, and {packed} was packed\n"
-    )
+    golden(done.stderr, found=found, packed=packed)
 
 
 def test_a_file_whose_prefix_was_filled_in_is_compared_as_it_was_filled_in(
     prefix: Path, packages: Path
 ) -> None:
     write(prefix, "lib/one.so", b"other")
-    assert "lib/one.so of one: its sha256 is " in tool("check", prefix, packages).stderr
+    assert "lib/one.so of one: " in tool("check", prefix, packages).stderr
 
 
-def test_a_file_that_is_gone_is_named(prefix: Path, packages: Path) -> None:
+def test_a_file_that_is_gone_is_named(golden: Golden, prefix: Path, packages: Path) -> None:
     (prefix / "bin" / "two").unlink()
     done = tool("check", prefix, packages)
-    assert (done.returncode, done.stderr) == (1, "error: bin/two of two is not there\n")
+    assert done.returncode == 1
+    golden(done.stderr)
 
 
-def test_packages_that_are_missing_or_more_are_named(prefix: Path, packages: Path) -> None:
+def test_packages_that_are_missing_or_more_are_named(
+    golden: Golden, prefix: Path, packages: Path
+) -> None:
     (prefix / "conda-meta" / "two-1.0-0.json").unlink()
     change(prefix, "one", version="1.1")
-    assert tool("check", prefix, packages).stderr.splitlines() == [
-        "error: one 1.0 0 is not in the prefix",
-        "error: two 1.0 0 is not in the prefix",
-        "error: one 1.1 0 is in the prefix, and not in the lock",
-    ]
+    golden(*tool("check", prefix, packages).stderr.splitlines())
 
 
-def test_two_packages_with_one_file_are_refused(prefix: Path, packages: Path) -> None:
+def test_two_packages_with_one_file_are_refused(
+    golden: Golden, prefix: Path, packages: Path
+) -> None:
     change(prefix, "two", files=["bin/two", "share/one"])
     done = tool("check", prefix, packages)
-    assert (done.returncode, done.stderr) == (1, "error: share/one is a file of one and two\n")
+    assert done.returncode == 1
+    golden(done.stderr)
 
 
 @pytest.mark.parametrize("kind", ["post-link", "pre-link", "pre-unlink"])
 def test_a_package_that_wants_to_run_a_script_is_refused(
-    prefix: Path, packages: Path, kind: str
+    golden: Golden, prefix: Path, packages: Path, kind: str
 ) -> None:
     change(prefix, "two", files=["bin/two", f"bin/.two-{kind}.sh"])
     done = tool("check", prefix, packages)
     assert done.returncode == 1
-    assert done.stderr == (
-        f"error: package two wants to run bin/.two-{kind}.sh: no script of a package is run\n"
-    )
+    golden(done.stderr, kind=kind)
 
 
 def test_the_explicit_list_names_the_files_that_were_fetched(
@@ -220,10 +221,8 @@ def test_a_changed_file_of_a_package_for_any_python_is_named_by_its_place(
     write(conda_made, FOR_ANY_PYTHON["site-packages/three/__init__.py"], b"changed")
     (conda_made / "bin" / "three").unlink()
     lines = tool("check", conda_made, packages).stderr.splitlines()
-    assert lines[0] == "error: bin/three of three is not there"
-    assert lines[1].startswith(
-        "error: lib/python3.11/site-packages/three/__init__.py of three: its"
-    )
+    assert "bin/three of three" in lines[0]
+    assert "/three/__init__.py of three: " in lines[1]
 
 
 def test_packages_for_any_python_are_compiled_and_their_records_say_so(

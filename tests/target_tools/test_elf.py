@@ -17,7 +17,7 @@ from target_environments import compile_library
 
 from envbuilder.target_tools.elf import ElfError, Library, machine_words, read_library
 from envbuilder.target_tools.files import is_elf, open_regular
-from envbuilder.target_tools.ld_so import read_cache
+from envbuilder.target_tools.ld_so import Search, read_cache
 
 
 def by_pyelftools(path: Path) -> Library:
@@ -137,6 +137,13 @@ def test_the_cache_of_ld_so_as_ldconfig_prints_it(need: Callable[[str], str]) ->
         wanted.setdefault(name, []).append(path)
     assert wanted
     assert read_cache() == wanted
+
+
+def test_a_file_that_is_no_library_of_this_machine_has_no_tree(tmp_path: Path) -> None:
+    (tmp_path / "text.so").write_text("no ELF file")
+    search = Search(read_library(os.path.realpath(sys.executable)), {})
+    assert search.tree(str(tmp_path / "text.so")) == {}
+    assert search.tree(os.path.realpath(sys.executable))["libc.so.6"] is not None
 
 
 def cache(order: str, *pairs: tuple[str, str]) -> bytes:

@@ -145,8 +145,9 @@ def test_another_content_is_refused_and_left_nowhere(place: Place) -> None:
     with serving(Served()) as served:
         done = place.fetch(served.url, sha256="0" * 64)
     assert done.returncode == 1
-    assert f"its sha256 is {SHA256}, the lock says 0000" in done.stderr
-    assert "hint: put the file into" in done.stderr
+    assert f"sha256 is {SHA256}, " in done.stderr
+    assert "0000" in done.stderr
+    assert "hint: put " in done.stderr
     assert place.files == {}
 
 
@@ -158,7 +159,7 @@ def test_a_busy_server_is_asked_again_and_a_refusing_one_is_not(place: Place, py
     with serving(Served(answers=[404])) as served:
         done = place.fetch(served.url, sha256="1" * 64, python=python)
         assert (done.returncode, len(served.asked)) == (1, 1)
-        assert "the server says 404 Not Found" in done.stderr
+        assert "404 Not Found" in done.stderr
 
 
 @pytest.mark.parametrize("python", PYTHONS)
@@ -231,11 +232,10 @@ def test_what_a_mirror_lacks_comes_from_the_next_one(place: Place, code: int, wh
         done = place.fetch(lagging.url, mirrors=mirrors)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[:2] == [
-        f"fetch {lagging.url}",
-        f"{lagging.url} cannot be fetched: the server says {code} {why}; fetch file:///gone/{NAME}",
-    ]
-    assert lines[2].endswith(f"; fetch {whole.url}")
+    assert lines[0] == f"fetch {lagging.url}"
+    values = (lagging.url, str(code), why, f"file:///gone/{NAME}")
+    assert all(value in lines[1] for value in values)
+    assert lines[2].endswith(f"; trying {whole.url}")
     assert len(lines) == 3
     assert place.files == WHOLE
     # It is not waited for what lies elsewhere as well.
@@ -248,8 +248,8 @@ def test_other_bytes_of_a_mirror_are_refused_and_no_third_is_asked(place: Place)
         mirrors = {folders[0]: [folders[1], "file:///gone"]}
         done = place.fetch(first.url, sha256="1" * 64, mirrors=mirrors)
     assert done.returncode == 1
-    said = f"{other.url}: its sha256 is {SHA256}, the lock says {'1' * 64}"
-    assert f"error: {first.url} cannot be fetched: {said}" in done.stderr
+    said = f"{other.url}: its sha256 is {SHA256}, the lock has {'1' * 64}"
+    assert f"{first.url}: {said}" in done.stderr
     assert "gone" not in done.stdout
     assert place.files == {}
 
@@ -274,12 +274,12 @@ SHORT = b"HTTP/1.0 200 OK\r\nContent-Length: 22000\r\n\r\n" + CONTENT[:9]
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        (SHORT, "the answer ended after 9 of 22000 bytes"),
+        (SHORT, "9 of 22000 bytes"),
         (
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc",
-            "the answer is broken: ",
+            "malformed response: ",
         ),
-        (b"\0garbage\r\n\r\n", "the answer is broken: "),
+        (b"\0garbage\r\n\r\n", "malformed response: "),
         (b"", "Remote end closed connection without response"),
     ],
     ids=["too short", "a chunk too short", "no answer", "nothing"],
@@ -292,5 +292,6 @@ def test_an_answer_that_is_not_whole_is_said_and_the_next_place_asked(
         mirrors = {broken: [whole.url.rpartition("/")[0]]}
         done = place.fetch(f"{broken}/{NAME}", mirrors=mirrors, python=python)
     assert done.returncode == 0, done.stderr
-    assert f"{broken}/{NAME} cannot be fetched: {why}" in done.stdout
+    assert f"{broken}/{NAME}: " in done.stdout
+    assert why in done.stdout
     assert place.files == WHOLE

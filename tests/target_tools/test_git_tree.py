@@ -141,10 +141,12 @@ def test_a_tag_that_was_moved_is_refused_with_both_commits(tmp_path: Path) -> No
     before = repository(source, {"a": "1"}, "v1")
     now = repository(source, {"a": "2"}, "v1")
     said = refusal(tmp_path, Revision(source.as_uri(), "v1", before), DriftError)
-    assert f"the tag v1 of {source.as_uri()} was moved: it is commit {now}" in said
-    assert f"was {before}" in said
+    assert f"tag v1 of {source.as_uri()} " in said
+    assert f"commit {now}" in said
+    assert before in said
     said = refusal(tmp_path, Revision(source.as_uri(), "v2", before), DriftError)
-    assert f"has no tag v2, which was commit {before}" in said
+    assert "tag v2" in said
+    assert before in said
     # A branch, or a tag in another folder, is no tag of that name.
     git(source, "branch", "v3")
     git(source, "update-ref", "refs/else/refs/tags/v3", now)
@@ -154,7 +156,7 @@ def test_a_tag_that_was_moved_is_refused_with_both_commits(tmp_path: Path) -> No
 def test_what_cannot_be_reached_is_said_without_credentials(tmp_path: Path) -> None:
     gone = (tmp_path / "gone").as_uri()
     said = refusal(tmp_path, Revision(gone, "v1", "c" * 40))
-    assert f"the git tree {gone} cannot be fetched:\n  | fatal:" in said
+    assert f"{gone}:\n  | fatal:" in said
     assert shown("https://me:secret@git.example/x") == "https://git.example/x"
     assert shown("ssh://git:secret@git.example/x") == "ssh://git@git.example/x"
 
@@ -176,8 +178,9 @@ def test_a_server_that_gives_no_commit_by_its_id(tmp_path: Path) -> None:
     git(tmp_path / "inner", "checkout", "-q", "--orphan", "other")
     committed(tmp_path / "inner")
     git(tmp_path / "inner", "branch", "-q", "-D", "main")
-    with pytest.raises(BuildError, match="cannot be fetched"):
+    with pytest.raises(BuildError) as raised:
         fetched(tmp_path, revision, environ)
+    assert raised.value.id == "git.tree-unreachable"
 
 
 def test_a_server_of_plain_files_has_it_too(tmp_path: Path) -> None:
@@ -275,8 +278,9 @@ def test_where_a_submodule_comes_from(parent: str, url: str, found: str | None) 
     if found:
         assert module_url(parent, url, "it") == found
         return
-    with pytest.raises(BuildError, match="the submodule 'it' of .* which is not fetched"):
+    with pytest.raises(BuildError) as raised:
         module_url(parent, url, "it")
+    assert raised.value.id == "git.submodule-unsafe-url"
 
 
 def test_a_submodule_that_nobody_says_the_place_of(tmp_path: Path) -> None:
@@ -287,7 +291,8 @@ def test_a_submodule_that_nobody_says_the_place_of(tmp_path: Path) -> None:
     git(source, "tag", "v1")
     commit = git(source, "rev-parse", "HEAD")
     said = refusal(tmp_path, Revision(source.as_uri(), "v1", commit))
-    assert "has a submodule 'lost', and .gitmodules does not say where it comes from" in said
+    assert "'lost'" in said
+    assert ".gitmodules" in said
 
 
 def test_gitmodules_is_no_configuration(tmp_path: Path) -> None:
@@ -301,29 +306,30 @@ def test_gitmodules_is_no_configuration(tmp_path: Path) -> None:
     git(source, "tag", "v1")
     commit = git(source, "rev-parse", "HEAD")
     said = refusal(tmp_path, Revision(source.as_uri(), "v1", commit))
-    assert ".gitmodules does not say where it comes from" in said
+    assert ".gitmodules" in said
 
 
 @pytest.mark.parametrize(
     ("paths", "said"),
     [
-        (["../a"], "a path that is refused: '../a'"),
-        (["a/.GIT/config"], "a path that is refused: 'a/.GIT/config'"),
-        (["/a"], "a path that is refused: '/a'"),
-        (["a", "a"], "has 'a' twice"),
-        (["a", "a/b"], "has 'a' as a file and as a folder"),
-        ([b"\xff"], "a path that is not UTF-8"),
+        (["../a"], "git.unsafe-path"),
+        (["a/.GIT/config"], "git.unsafe-path"),
+        (["/a"], "git.unsafe-path"),
+        (["a", "a"], "git.duplicate-path"),
+        (["a", "a/b"], "git.duplicate-path"),
+        ([b"\xff"], "git.path-not-utf8"),
     ],
 )
 def test_paths_that_no_tree_has(paths: list[str | bytes], said: str) -> None:
     names = [each if isinstance(each, bytes) else each.encode() for each in paths]
-    with pytest.raises(BuildError, match=said):
+    with pytest.raises(BuildError) as raised:
         _check_paths([_Entry(name, "100644", "0" * 40, None) for name in names])
+    assert raised.value.id == said
 
 
 def test_a_file_of_another_size_than_its_own_is_no_archive() -> None:
     archive = TreeArchive(io.BytesIO(), "it-1.0", 0)
-    with pytest.raises(ValueError, match="it has 3 bytes, and not 4"):
+    with pytest.raises(ValueError, match="3 bytes instead of 4"):
         archive.add_file(b"a", executable=False, size=4, chunks=[b"abc"])
 
 
@@ -357,7 +363,7 @@ def test_a_build_fetches_what_is_locked_and_keeps_what_it_has(tmp_path: Path, to
     tree = {"file": "it-1.0.tar", "url": source.as_uri(), "tag": "v1", "commit": commit}
     done = tool({**tree, "sha256": "0" * 64})
     assert done.returncode == 1
-    assert f"error: the sha256 of it-1.0.tar is {facts.sha256}, the lock says 000" in done.stderr
+    assert f"it-1.0.tar is {facts.sha256}, " in done.stderr
     assert not (tmp_path / "wheelhouse" / "it-1.0.tar").exists()
     locked = {**tree, "sha256": facts.sha256}
     done = tool(locked)
@@ -370,12 +376,13 @@ def test_a_build_fetches_what_is_locked_and_keeps_what_it_has(tmp_path: Path, to
     archive.write_bytes(archive.read_bytes()[:-1])
     done = tool(locked, environ=nowhere)
     assert done.returncode == 1
-    assert "error: there is no git here" in done.stderr
+    assert "error: git " in done.stderr
     now = repository(source, {"a": "other"}, "v1")
     done = tool(locked)
     assert done.returncode == 1
-    assert f"it is commit {now}, and was {commit} when it was recorded" in done.stderr
-    assert f"put the file into {tmp_path / 'wheelhouse'} by hand" in done.stderr
+    assert now in done.stderr
+    assert commit in done.stderr
+    assert f"into {tmp_path / 'wheelhouse'}" in done.stderr
 
 
 def test_whoever_ends_it_ends_git_and_what_git_started(tmp_path: Path) -> None:

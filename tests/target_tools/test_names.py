@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envbuilder.target_tools.names import without_credentials
+from envbuilder.target_tools.names import release, without_credentials
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,11 @@ from envbuilder.target_tools.names import without_credentials
 )
 def test_a_channels_url_is_told_without_what_is_secret(url: str, clean: str) -> None:
     assert without_credentials(url) == clean
+
+
+@pytest.mark.parametrize(
+    ("version", "numbers"),
+    [("0.28.1", (0, 28, 1)), ("2.7.8+cuda11", (2, 7, 8)), ("1.", (1,)), ("main", ()), ("", ())],
+)
+def test_the_release_numbers_of_a_version(version: str, numbers: tuple[int, ...]) -> None:
+    assert release(version) == numbers

@@ -17,7 +17,7 @@ from ..container import render_definition, render_dockerfile
 from ..job import render_job
 from ..modulefile import render_modulefile
 from ..quoting import line
-from ..subject import Subject
+from ..subject import RenderInput
 from . import environment_yml, image, package_list, requirements, script
 
 
@@ -30,7 +30,7 @@ class Form:
     """
 
     file: str
-    render: Callable[[Subject], str]
+    render: Callable[[RenderInput], str]
     comment: str = "#"
 
     def headed(self, text: str, statement: str) -> str:
@@ -47,16 +47,16 @@ class Form:
         return self.file.format(name=plan.recipe)
 
 
-def _modulefile(dialect: Dialect, subject: Subject) -> str:
+def _modulefile(dialect: Dialect, subject: RenderInput) -> str:
     """Return the modulefile, with what was proved of a published environment."""
     example = subject.example() if subject.example else None
     number, evidence = subject.number or 1, subject.evidence
     return render_modulefile(subject.source, subject.places, number, evidence, dialect, example)
 
 
-def _job(scheduler: str, subject: Subject) -> str:
+def _job(scheduler: str, subject: RenderInput) -> str:
     if subject.job is None:
-        raise UsageError(f"nothing says which job to render for {scheduler}")
+        raise UsageError("job.size-missing", f"no job size is given for {scheduler}")
     job = subject.job(scheduler)
     return render_job(subject.source, subject.places, str(subject.tree), job, subject.number or 1)
 

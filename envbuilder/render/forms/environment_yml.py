@@ -11,16 +11,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
+from ...conda.formats.environment_yml import pinned
+from ...conda.formats.lock import packages_of
 from ...errors import UsageError
-from ...formats.environment_yml import pinned
-from ...formats.lock import packages_of
-from ...model.channels import CHANNEL_ORIGINS, match_spec, package_name, spec_name
-from ...model.knowledge import Component
+from ...knowledge.channels import CHANNEL_ORIGINS, match_spec, package_name, spec_name
+from ...knowledge.ranges import series_text
+from ...knowledge.rows import Component
 from ...model.plan import Edit, Lock, Pin, Plan, SourceBuild
-from ...model.ranges import series_text
 from ..quoting import Quoted, has_control, line, yaml
 from ..requirements import pip_options
-from ..subject import Subject
+from ..subject import RenderInput
 from ..templates import render as render_template
 
 CHANNELS = ("conda-forge", "nodefaults")
@@ -31,7 +31,7 @@ _NOT_IN_QUOTES = frozenset("'\"`$\\!")
 _FEATURE = 2
 
 
-def render(subject: Subject) -> str:
+def render(subject: RenderInput) -> str:
     """Return the environment file of a plan.
 
     Raises UsageError for a variable that conda cannot set without a shell running what it says.
@@ -131,31 +131,32 @@ def _variables(edits: tuple[Edit, ...]) -> Iterator[tuple[str, str]]:
         if bad or has_control(edit.value):
             what = " ".join(bad) or "a control character"
             raise UsageError(
-                f"environment.yml cannot set {edit.name}: its value holds {what}, which the "
-                "activation scripts that conda writes would hand to the shell",
-                "take the form script, lua or tcl, or leave the variable out of the recipe",
+                "variable.shell-character",
+                f"environment.yml cannot set {edit.name}: its value contains {what}, which the "
+                "activation scripts of conda pass to the shell",
+                "use the form script, lua or tcl, or remove the variable from the recipe",
             )
         yield edit.name, edit.value
 
 
 def _comments(plan: Plan, outside: Sequence[str]) -> Iterator[str]:
     yield f"{plan.recipe}: {plan.summary}"
-    yield f"For {plan.site}, {plan.arch}. conda solves what is not named here, without hashes."
+    yield f"For {plan.site}, {plan.arch}. conda solves all other packages, without hashes."
     if plan.channels:
         yield "  conda env create --prefix PREFIX --file FILE, with channel_priority: strict"
     for channel in plan.channels:
         for name, value in channel.accept.items():
-            yield f"It stops to ask for {channel.licence or channel.name};"
-            yield f"  who accepts that sets {name}={value} before."
+            yield f"conda asks you to accept {channel.licence or channel.name};"
+            yield f"  to accept it, set {name}={value} before."
     modules = plan.modules
     use = [f"module use {shlex.join(modules.trees)}"] if modules.trees and modules.loads else []
     yield from _listed(
         "Before conda, and before every activation, load the site's modules:",
         [*use, *(f"module {what} {name}" for what, name in modules.actions())],
     )
-    yield from _listed("What this file leaves to them, or to the machine:", outside)
+    yield from _listed("Provided by these modules or by the machine:", outside)
     yield from _listed(
-        "Not in conda's power; by hand after activation:",
+        "conda cannot set these; set them by hand after activation:",
         [
             f"{edit.kind} {edit.name} {shlex.quote(edit.value)}".rstrip()
             for edit in plan.environment
@@ -164,7 +165,7 @@ def _comments(plan: Plan, outside: Sequence[str]) -> Iterator[str]:
         ],
     )
     yield ""
-    yield "Built from source, which conda does not do. In the active environment, after it:"
+    yield "conda does not build from source. Run in the active environment afterwards:"
     for build in plan.builds:
         yield f"  {_pip_command(build)}"
         yield from (f"    with the patch {name}" for name in build.patches)

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from ...model.plan import Lock
 from ..container import image_of
 from ..image import Image
-from ..subject import Renderable, Subject, UnlockedPlan
+from ..subject import Renderable, RenderInput, UnlockedPlan
 
 
-def render(of: Callable[[Renderable, Image, list[str]], str], subject: Subject) -> str:
+def render(of: Callable[[Renderable, Image, list[str]], str], subject: RenderInput) -> str:
     """Return one of the files; *of*: makes it of lock or plan, the image, and notes for a reader.
 
     Raises UsageError for a plan that can have no image.

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from ...conda.formats import conda_lock, explicit, pixi_lock
+from ...conda.formats.lock import packages_of
+from ...conda.formats.packages import PackageList
 from ...errors import UsageError
-from ...formats import conda_lock, explicit, pixi_lock
-from ...formats.lock import packages_of
-from ...formats.packages import PackageList
 from ...model.plan import Lock
 from ...model.profiles import recipe_arguments
 from ..quoting import line
-from ..subject import Subject
+from ..subject import RenderInput
 
 
-def render_explicit(subject: Subject) -> str:
+def render_explicit(subject: RenderInput) -> str:
     """Return conda's list; pip's packages, which it cannot have, are named above it."""
     packages, head = _told(subject)
     if packages.pip:
@@ -24,32 +24,34 @@ def render_explicit(subject: Subject) -> str:
     return head + explicit.write(replace(packages, pip=()))
 
 
-def render_conda_lock(subject: Subject) -> str:
+def render_conda_lock(subject: RenderInput) -> str:
     """Return a file that conda-lock installs."""
     return _written(subject, conda_lock.write)
 
 
-def render_pixi(subject: Subject) -> str:
+def render_pixi(subject: RenderInput) -> str:
     """Return a file that pixi and rattler install."""
     return _written(subject, pixi_lock.write)
 
 
-def _written(subject: Subject, write: Callable[[PackageList], str]) -> str:
+def _written(subject: RenderInput, write: Callable[[PackageList], str]) -> str:
     packages, head = _told(subject)
     return head + write(packages)
 
 
-def _told(subject: Subject) -> tuple[PackageList, str]:
+def _told(subject: RenderInput) -> tuple[PackageList, str]:
     """Return the packages and the comment above them. Raises UsageError where there are none."""
     lock, plan = subject.source, subject.plan
     if not plan.channels:
         raise UsageError(
+            "plan.no-conda-packages",
             f"{plan.recipe} has no conda packages: its backend is {plan.backend}",
-            "--as requirements has the hashes of what pip installs",
+            "use --as requirements for the hashes of the packages that pip installs",
         )
     if not isinstance(lock, Lock):
         raise UsageError(
-            "such a list holds the hash of every file, and a plan has none",
+            "lock.missing",
+            "this form needs a lock: it contains the hash of every file",
             f"envbuild lock {recipe_arguments(plan)} --output FILE; "
             "envbuild render --locked FILE ...",
         )
@@ -61,5 +63,5 @@ def _told(subject: Subject) -> tuple[PackageList, str]:
     ]
     for channel in plan.channels:
         for name, value in channel.accept.items():
-            lines.append(f"Set {name}={value} before, if you accept: {channel.licence}.")
+            lines.append(f"To accept {channel.licence}, set {name}={value} before.")
     return packages, "".join(f"# {line(each)}\n" for each in lines)

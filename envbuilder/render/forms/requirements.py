@@ -8,10 +8,10 @@ from ...errors import UsageError
 from ...model.plan import Lock
 from ..quoting import line
 from ..requirements import pip_options, requirement_files
-from ..subject import Subject
+from ..subject import RenderInput
 
 
-def render(subject: Subject) -> str:
+def render(subject: RenderInput) -> str:
     """Return pip's requirements: with hashes where there is a lock, else the plan's pins."""
     plan = subject.plan
     python = plan.python or f"the Python of its {subject.prefix.environment}"
@@ -39,7 +39,12 @@ def _check_requirement(text: str) -> None:
     try:
         Requirement(text)
     except InvalidRequirement as error:
-        raise UsageError(f"not a requirement that pip can read: {text!r}") from error
+        raise UsageError(
+            "requirement.invalid-syntax", f"pip cannot read the requirement {text!r}"
+        ) from error
     # pip expands ${NAME}, and takes a backslash at the end for a line that goes on.
     if re.search(r"\$\{|\\$|[\x00-\x1f\x7f]", text):
-        raise UsageError(f"not a requirement that a file of pip's can hold: {text!r}")
+        raise UsageError(
+            "requirement.unsafe-character",
+            f"a requirements file cannot contain the requirement {text!r}",
+        )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ..build import render_script
 from ..quoting import line
-from ..subject import Subject
+from ..subject import RenderInput
 
 
-def render(subject: Subject) -> str:
+def render(subject: RenderInput) -> str:
     """Return the script, with what a reader must know at its head."""
     text = render_script(subject.source, subject.places, subject.prefix)
     first, rest = text.split("\n", 1)

@@ -14,6 +14,22 @@ from ..messages import one_line
 from ..processes import start
 from .runner import LOG, SmokeRequest, run_smoke
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Collection, Mapping, Protocol
+
+    from .runner import Start
+
+    class EvidenceFolders(Protocol):
+        """Where an environment keeps what is proved of it: ``Home`` has these places."""
+
+        @property
+        def group(self) -> "int | None": ...
+        def prefix(self, __identity: str) -> Path: ...
+        def build(self, __identity: str) -> Path: ...
+        def evidence(self, __identity: str) -> Path: ...
+
+
 RECORD = "evidence.json"
 # What the step verify writes into the build folder.
 FACTS = "verified.json"
@@ -40,18 +56,18 @@ def next_run(folder: Path, group: "int | None" = None) -> Path:
         return run
 
 
-def write_run(run, files):
-    """Write what a smoke test is started by into its folder: scripts, by name, and these tools."""
+def write_run(run: Path, files: "Mapping[str, str]") -> None:
+    """Write the scripts of a smoke test, by name, and these tools into its folder."""
     for name, text in files.items():
         (run / name).write_text(text, encoding="utf-8")
     copy_texts(TOOLS, run / TOOLS.name)
 
 
-def build_facts(build: Path, components: "set[str]") -> "list[dict]":
-    """Return what the step verify found in the libraries of *components*, as JSON.
+def build_facts(build: Path, components: "Collection[str]") -> "list[dict[str, Any]]":
+    """Return the facts of the step verify about the libraries of *components*, as JSON.
 
-    Nothing where the build folder holds no record, as before there was that step. Raises BuildError
-    for a record that is damaged, about something else, or of a build that is not as planned.
+    [] if the build folder has no record, as in builds of earlier releases. Raises BuildError if
+    the record is damaged, about other components, or of a build that differs from its plan.
     """
     path = build / FACTS
     try:
@@ -63,49 +79,57 @@ def build_facts(build: Path, components: "set[str]") -> "list[dict]":
         raise refusal(path, error) from error
     if problem:
         raise refusal(path, problem)
-    return report["facts"]
+    facts: "list[dict[str, Any]]" = report["facts"]
+    return facts
 
 
-def report_problem(report, components):
-    """Return what is wrong with what the step verify wrote, or None."""
+def report_problem(report: "dict[str, Any]", components: "Collection[str]") -> "str | None":
+    """Return the problem of a record of the step verify, or None."""
     if set(report) != {"schema", "passed", "facts"} or report["schema"] != 1:
-        return "it must hold schema 1, passed and facts"
+        return "it must have schema 1, passed and facts"
     if report["passed"] is not True:
-        return "what was built is not as planned"
+        return "the build does not match the plan"
     strange = [fact for fact in report["facts"] if not is_fact(fact)]
     if strange:
-        return f"this is no fact: {strange[0]}"
+        return f"not a fact: {strange[0]}"
     strangers = sorted({fact["component"] for fact in report["facts"]} - set(components))
     return f"the plan has no build of {strangers[0]}" if strangers else None
 
 
-def is_fact(fact):
-    """Return whether a value is one thing that was looked at."""
+def is_fact(fact: "dict[str, Any]") -> bool:
+    """Return whether a value is a fact of the step verify."""
     names = {"component", "passed", "text"}
     right = set(fact) - {"topic"} == names and fact.get("topic") in TOPICS
     right = right and (fact["passed"] is None or isinstance(fact["passed"], bool))
     return right and all(isinstance(fact[name], str) for name in ("component", "text"))
 
 
-def refusal(path, reason):
+def refusal(path: Path, reason: object) -> BuildError:
     """Return the error for a record of a build that counts for nothing."""
     return BuildError(
-        f"what was found in the built libraries cannot be read: {path}: {one_line(str(reason))}",
-        f"bash '{path.with_name('build.sh')}' verify looks at them again",
+        "evidence.unreadable",
+        f"cannot read the check of the built libraries: {path}: {one_line(str(reason))}",
+        f"bash '{path.with_name('build.sh')}' verify checks them again",
     )
 
 
-def prove(proving, home, identity, environ, start=start, clock=time.gmtime):
+def prove(
+    proving: "dict[str, Any]",
+    home: "EvidenceFolders",
+    identity: str,
+    environ: "Mapping[str, str]",
+    start: "Start" = start,
+    clock: "Callable[[], time.struct_time]" = time.gmtime,
+) -> "list[dict[str, Any]]":
     """Run every smoke test and keep its record: a list of Evidence as JSON, one at least.
 
-    *proving*: what is proved, as JSON. ``about``: what every record says; ``components``: those
-    that the step verify looked at; ``timeout``, ``max-bytes``, ``mpi-from`` and, if that says so,
-    ``mpi-files``: see SmokeRequest;
+    *proving*: the request, as JSON. ``about``: the common part of every record; ``components``:
+    those that the step verify checked; ``timeout``, ``max-bytes``, ``mpi-from`` and, depending on
+    it, ``mpi-files``: see SmokeRequest;
     ``proofs``: api, transport, launch, request (a LaunchRecord) and files of each. *files*: the
     scripts, by name; ``candidate``: see ``refuted``.
 
-    The first that fails is the last that is run: the others would say nothing new of an environment
-    that is refused.
+    The tests stop at the first that fails, because the environment is refused then.
     """
     try:
         return prove_each(proving, home, identity, environ, start, clock)
@@ -113,9 +137,16 @@ def prove(proving, home, identity, environ, start=start, clock=time.gmtime):
         sharing.share_trees(home.group, home.evidence(identity))
 
 
-def prove_each(proving, home, identity, environ, start, clock):
+def prove_each(
+    proving: "dict[str, Any]",
+    home: "EvidenceFolders",
+    identity: str,
+    environ: "Mapping[str, str]",
+    start: "Start",
+    clock: "Callable[[], time.struct_time]",
+) -> "list[dict[str, Any]]":
     """Run every smoke test and keep its record."""
-    proved = []
+    proved: "list[dict[str, Any]]" = []
     facts = build_facts(home.build(identity), proving["components"])
     for proof in proving["proofs"]:
         run = next_run(home.evidence(identity), home.group)
@@ -151,11 +182,11 @@ def prove_each(proving, home, identity, environ, start, clock):
     return proved
 
 
-def refuted(result, candidate, devices=Path("/dev")):
-    """Return whether a smoke test that was run refuses its environment.
+def refuted(result: "dict[str, Any]", candidate: bool, devices: Path = Path("/dev")) -> bool:
+    """Return whether the result of a smoke test refuses its environment.
 
-    A *candidate* is to be proved elsewhere: it is not refused where its ranks imported all and end
-    for want of the GPUs that NCCL needs, on a machine that has none.
+    A *candidate* will be proved elsewhere: it is accepted if its ranks imported everything, and
+    then ended because NCCL needs GPUs and this machine has none.
     """
     if result["verdict"] == "passed":
         return False
@@ -166,7 +197,7 @@ def refuted(result, candidate, devices=Path("/dev")):
     return not (candidate and only_imported and lacking)
 
 
-def is_candidate(folder):
+def is_candidate(folder: Path) -> bool:
     """Return whether the records in a folder hold a kind of proof that never passed.
 
     A damaged record counts for nothing, as in ``list``.

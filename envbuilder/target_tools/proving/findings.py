@@ -5,6 +5,12 @@ from pathlib import PurePosixPath
 from ..files import is_below
 from ..messages import one_line
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Mapping, Sequence
+
+    from .records import Event, RankRecord
+
 # Seconds by which a clock that processors share may disagree with itself; the program lets a rank
 # come 100 times later than this.
 CLOCK_TOLERANCE = 0.001
@@ -12,17 +18,19 @@ BARRIER = "barrier"
 KINDS = {"libmpi": "mpi", "libnccl": "nccl", "libgloo": "gloo"}
 
 
-def or_none(text):
-    """Return a text as one line, None for none."""
+def or_none(text: "str | None") -> "str | None":
+    """Return a text as one line; None for None."""
     return None if text is None else one_line(text)
 
 
-def checks(ranks, expected_ranks, names):
+def checks(
+    ranks: "Sequence[RankRecord]", expected_ranks: int, names: "Mapping[str, str]"
+) -> "list[dict[str, Any]]":
     """Return every check that began on any rank, in order.
 
-    It passed if *expected_ranks* ranks say so: one that did not end everywhere did not pass.
+    A check passed if it ended and passed on *expected_ranks* ranks.
     """
-    ended = {}
+    ended: "dict[tuple[str, str | None, int | None], list[tuple[RankRecord, Event]]]" = {}
     for record in ranks:
         for event in record.events:
             if event.event in ("begin", "done"):
@@ -48,23 +56,25 @@ def checks(ranks, expected_ranks, names):
     return found
 
 
-def problem(results, expected_ranks, names):
-    """Return what is wrong with one check, or None."""
+def problem(
+    results: "list[tuple[RankRecord, Event]]", expected_ranks: int, names: "Mapping[str, str]"
+) -> "str | None":
+    """Return the problem of one check, or None."""
     for record, done in results:
         if not done.passed:
             return f"{names[record.source]}: {done.problem}"
     if len(results) != expected_ranks:
-        return f"{len(results)} of {expected_ranks} ranks came to its end"
+        return f"{len(results)} of {expected_ranks} ranks completed it"
     return None
 
 
-def barrier_problem(ranks, names):
-    """Return which rank passed a barrier before another one had come to it, or None.
+def barrier_problem(ranks: "Sequence[RankRecord]", names: "Mapping[str, str]") -> "str | None":
+    """Return which rank left a barrier before another one entered it, or None.
 
     Only ranks that share a clock can be compared; each barrier is an item of ``entered`` and
     ``left``.
     """
-    groups = {}
+    groups: "dict[str, list[tuple[str, Event]]]" = {}
     for record in ranks:
         for done in record.done:
             if done.check == BARRIER and record.world and record.world.size > 1:
@@ -78,26 +88,26 @@ def barrier_problem(ranks, names):
             last, first = max(entered), min(left)
             if first < last - CLOCK_TOLERANCE:
                 early, late = group[left.index(first)][0], group[entered.index(last)][0]
-                return f"{early} passed it {last - first:.3f} s before {late} came to it"
+                return f"{early} left it {last - first:.3f} s before {late} reached it"
     return None
 
 
-def execution(ranks):
+def execution(ranks: "Sequence[RankRecord]") -> str:
     """Return ``native``, or ``emulated`` where any rank was: see ``proc.execution``."""
     told = {record.start.execution for record in ranks}
     return "native" if told <= {"native"} else "emulated"
 
 
-def timings(ranks, expected_ranks):
-    """Return the speed of each size that all ranks of the right world timed; the slowest counts.
+def timings(ranks: "Sequence[RankRecord]", expected_ranks: int) -> "list[dict[str, Any]]":
+    """Return the speed for each size that all ranks timed; the slowest rank counts.
 
-    An emulator's speed is nobody's: of emulated ranks there is none.
+    [] for emulated ranks, whose speed is that of the emulator.
     """
     if execution(ranks) != "native":
         return []
     if any(record.world is None or record.world.size != expected_ranks for record in ranks):
         return []
-    by_size = {}
+    by_size: "dict[int, list[Event]]" = {}
     for record in ranks:
         for done in record.done:
             if done.median is not None and done.bytes is not None:
@@ -117,7 +127,7 @@ def timings(ranks, expected_ranks):
     return values
 
 
-def significant(value):
+def significant(value: float) -> float:
     """Return *value* with as many digits as a measurement of this kind is good for.
 
     Not so many decimals: 4 bytes on a busy machine take 10 ms, and their bandwidth would be 0.
@@ -125,7 +135,7 @@ def significant(value):
     return float(f"{value:.6g}")
 
 
-def bus_bandwidth(ranks, size, seconds):
+def bus_bandwidth(ranks: int, size: int, seconds: float) -> float:
     """Return the bus bandwidth of an allreduce in GB/s: 2 (n-1)/n * bytes / time.
 
     As nccl-tests define it, so that numbers can be compared; it does not depend on the number of
@@ -134,10 +144,12 @@ def bus_bandwidth(ranks, size, seconds):
     return 2 * (ranks - 1) / ranks * size / seconds / 1e9 if seconds > 0 else 0.0
 
 
-def libraries(ranks, prefix, host=()):
+def libraries(
+    ranks: "Sequence[RankRecord]", prefix: str, host: "Iterable[str]" = ()
+) -> "list[dict[str, str]]":
     """Return the communication libraries that any rank had mapped, sorted, with their owners.
 
-    *host*: those that are the host's where the ranks are in an image.
+    *host*: the libraries of the host, if the ranks run in an image.
     """
     owners = dict.fromkeys(host, "host")
     paths = {path for record in ranks if record.libraries for path in record.libraries.paths}
@@ -154,15 +166,15 @@ def libraries(ranks, prefix, host=()):
     ]
 
 
-def carried(ranks):
-    """Return what any rank said of what carried an operation, each once, sorted."""
+def carried(ranks: "Sequence[RankRecord]") -> "list[dict[str, str]]":
+    """Return the claims of all ranks about transports, without duplicates, sorted."""
     names = ("operation", "transport", "source")
     events = (event for record in ranks for event in record.all("carried"))
     claims = {tuple(claim[n] for n in names) for event in events for claim in event.claims}
     return [dict(zip(names, map(one_line, claim))) for claim in sorted(claims)]
 
 
-def left_out(ranks):
+def left_out(ranks: "Sequence[RankRecord]") -> "list[dict[str, Any]]":
     """Return the checks that were not made, each once, in their order."""
     events = (event for record in ranks for event in record.all("left out"))
     each = dict.fromkeys((event.check, event.dtype, event.why) for event in events)

@@ -1,18 +1,20 @@
 """The verdict on one run, from what its ranks recorded. Pure: nothing is read or started here."""
 
 import shlex
+from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..messages import exit_text, one_line
 from . import reasons
 from .findings import carried, checks, left_out, libraries, or_none, timings
+from .mpi_library import PlanMpi
 from .rank_names import name_ranks
-from .records import label
+from .records import RankRecord, RankRecords, label
 
 
 class Expectations(NamedTuple):
-    """What was asked for, and what the plan says of it.
+    """The requested run, and the facts of its plan.
 
     launch: the words of the command that starts the ranks.
     timeout: seconds.
@@ -23,22 +25,22 @@ class Expectations(NamedTuple):
     """
 
     ranks: int
-    launch: tuple
+    launch: "tuple[str, ...]"
     timeout: float
     prefix: str
     api: str = "numpy"
-    transport: object = None
-    mpi: object = None
-    host: tuple = ()
+    transport: "str | None" = None
+    mpi: "PlanMpi | None" = None
+    host: "tuple[str, ...]" = ()
 
     @property
-    def launcher(self):
+    def launcher(self) -> str:
         """The name of the program that starts the ranks."""
         return PurePosixPath(self.launch[0]).name
 
 
 class Outcome(NamedTuple):
-    """How the run came to its end, as seen from outside.
+    """How the run ended, as observed from outside.
 
     code: of the launcher; negative for a signal, None: it had to be ended.
     timed_out: the time was up; without it and without a code, waiting had become useless.
@@ -50,20 +52,20 @@ class Outcome(NamedTuple):
     first_gone: the record of the process that was seen to go first and before its end, if one was.
     """
 
-    code: object
+    code: "int | None"
     timed_out: bool
     seconds: float
     log: str = ""
-    states: dict = {}  # noqa: RUF012 - never changed
-    stacks: dict = {}  # noqa: RUF012
+    states: "dict[str, str]" = {}  # noqa: RUF012 - never changed
+    stacks: "dict[str, str]" = {}  # noqa: RUF012
     left_behind: int = 0
-    first_gone: object = None
+    first_gone: "str | None" = None
 
 
-def judge(records, outcome, expected):
-    """Return what the run proved, or why it proved nothing: a SmokeResult as JSON.
+def judge(records: RankRecords, outcome: Outcome, expected: Expectations) -> "dict[str, Any]":
+    """Return the result of a run, as the JSON of a SmokeResult.
 
-    The most telling reason comes first.
+    The most specific reason comes first.
     """
     ranks = records.ranks
     names = name_ranks(ranks)
@@ -112,7 +114,9 @@ def judge(records, outcome, expected):
     }
 
 
-def tier(ranks, expected, nodes, failed):
+def tier(
+    ranks: "Sequence[RankRecord]", expected: Expectations, nodes: "list[str]", failed: bool
+) -> str:
     """Return the highest tier that was really completed; a failed run never has several ranks."""
     if not failed and expected.ranks > 1:
         return "several nodes" if len(nodes) > 1 else "several ranks"
@@ -122,13 +126,13 @@ def tier(ranks, expected, nodes, failed):
     return "imported" if imported else "built"
 
 
-def passed_alone(record):
+def passed_alone(record: RankRecord) -> bool:
     """Return whether a process passed all checks but the one that counts the ranks."""
     return record.ended and all(done.passed or done.check == "world" for done in record.done)
 
 
-def environment(ranks):
-    """Return the variables that shaped how the ranks talked, with all values that they had."""
+def environment(ranks: "Sequence[RankRecord]") -> "dict[str, str]":
+    """Return the variables that affect communication, with their values on all ranks."""
     every = [record.start.environment for record in ranks]
     found = {}
     for name in sorted({name for each in every for name in each}):
@@ -137,6 +141,6 @@ def environment(ranks):
     return found
 
 
-def agreed(values):
-    """Return what all ranks say, or everything that was said."""
+def agreed(values: "Iterable[str]") -> "str | None":
+    """Return the value of all ranks, or their different values joined by slashes."""
     return or_none(" / ".join(sorted(set(values))) or None)

@@ -19,28 +19,28 @@ LIBRARY_FOLDERS = ("lib", "lib64", "lib/*-linux-gnu*")
 class PlanMpi(NamedTuple):
     """The libraries that may be loaded as libmpi; all paths are real.
 
-    source: what the plan takes its MPI from, as it is told.
+    source: the origin of the plan's MPI, for messages.
     folder: every library below it is right; or
     files: these are, and those that belong to them (libmpi_mpifh beside libmpi).
     """
 
     source: str
-    folder: object = None
-    files: tuple = ()
+    folder: "str | None" = None
+    files: "tuple[str, ...]" = ()
 
     @property
-    def known(self):
+    def known(self) -> bool:
         """Whether anything is known of it."""
         return self.folder is not None or bool(self.files)
 
-    def holds(self, path):
+    def holds(self, path: str) -> bool:
         """Return whether a library that was loaded is the plan's."""
         if self.folder is not None:
             return is_below(path, self.folder)
         return any(belongs(PurePosixPath(path), PurePosixPath(file)) for file in self.files)
 
 
-def belongs(path, file):
+def belongs(path: PurePosixPath, file: PurePosixPath) -> bool:
     """Return whether a library is *file*, or belongs to it.
 
     A wheel holds no links: there libmpi.so is a file of its own, which names libmpi.so.12.
@@ -52,15 +52,15 @@ def belongs(path, file):
     return path.parent == file.parent and (same or stem.startswith(f"{name}_"))
 
 
-def of_prefix(prefix):
+def of_prefix(prefix: "str | Path") -> PlanMpi:
     """Return the MPI that pip installs below *prefix*."""
     return PlanMpi(source=f"the prefix {prefix}", folder=str(prefix))
 
 
-def of_wrapper(run):
-    """Return the MPI that the wrapper links whose answer lies in the folder of the run.
+def of_wrapper(run: Path) -> PlanMpi:
+    """Return the MPI that the compiler wrapper links, from its answer in the folder of the run.
 
-    Without files where nobody answered, or the answer names no libmpi that is there.
+    It has no files if there is no answer, or the answer names no existing libmpi.
     """
     try:
         lines = read_regular(run / ANSWER, links=False).decode("utf-8", "replace").splitlines()
@@ -78,11 +78,11 @@ def of_wrapper(run):
     found = linked(words, [*map(Path, filter(None, option_values(words, "-L"))), *beside])
     found = found or [path for folder in beside for path in sorted(folder.glob("libmpi*.so*"))]
     files = tuple(dict.fromkeys(str(path.resolve()) for path in found))
-    source = ", ".join(files) or "no libmpi that is there"
+    source = ", ".join(files) or "no existing libmpi"
     return PlanMpi(source=f"{source} ({wrapper} -show)", files=files)
 
 
-def linked(words, folders):
+def linked(words: "list[str]", folders: "list[Path]") -> "list[Path]":
     """Return the MPI libraries that the words of a link command name and that exist."""
     names = [name for name in option_values(words, "-l") if name.startswith("mpi")]
     there = ([folder / f"lib{name}.so" for folder in folders] for name in dict.fromkeys(names))
@@ -90,7 +90,7 @@ def linked(words, folders):
     return [path for path in found if path]
 
 
-def library_folders(wrapper):
+def library_folders(wrapper: Path) -> "list[Path]":
     """Return the folders of libraries of the tree that a wrapper lies, or would lie, in."""
     tops = dict.fromkeys((wrapper.parent.parent, wrapper.resolve().parent.parent))
     return [one for top in tops for pattern in LIBRARY_FOLDERS for one in sorted(top.glob(pattern))]

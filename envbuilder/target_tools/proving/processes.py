@@ -8,11 +8,13 @@ A process without one of them is never touched.
 import os
 import signal
 import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from .. import proc
 from ..processes import now, send
-from .records import read_stack, stack_path
+from .records import RankRecord, read_stack, stack_path
 
 MARK = "ENVBUILD_SMOKE_RUN"
 POLL = 0.05
@@ -27,19 +29,19 @@ class RankProcess(NamedTuple):
     state: str
 
     @property
-    def stopped(self):
-        """Whether it was stopped, and takes no signal before it goes on."""
+    def stopped(self) -> bool:
+        """Whether the process is stopped: it handles no signal until it continues."""
         return self.state in "Tt"
 
 
-def find(nonce):
+def find(nonce: str) -> "list[RankProcess]":
     """Return the living processes of this run on this host that we may look at."""
     own = os.getpid()
     processes = (look(pid) for pid in proc.pids() if pid != own and is_of_run(pid, nonce))
     return [one for one in processes if one is not None]
 
 
-def is_of_run(pid, nonce):
+def is_of_run(pid: int, nonce: str) -> bool:
     """Return whether a process carries one of the marks of a run."""
     arguments = proc.read_words(pid, "cmdline")
     pairs = zip(arguments, arguments[1:])
@@ -48,8 +50,8 @@ def is_of_run(pid, nonce):
     return f"{MARK}={nonce}".encode() in proc.read_words(pid, "environ")
 
 
-def look(pid):
-    """Return what /proc says of a process; None for one that is gone or a zombie."""
+def look(pid: int) -> "RankProcess | None":
+    """Read a process from /proc; return None if it is gone or a zombie."""
     fields = proc.status_fields(pid)
     if proc.is_gone(fields):
         return None
@@ -58,10 +60,10 @@ def look(pid):
     return RankProcess(pid, (inner or [pid])[0], proc.start_time(fields), fields[0])
 
 
-def of_record(record, processes):
-    """Return the living process of this machine that wrote *record*; None: gone, or elsewhere.
+def of_record(record: RankRecord, processes: "list[RankProcess]") -> "RankProcess | None":
+    """Return the process that wrote *record*; None if it is gone or on another machine.
 
-    It has the same id and, where known, the same start.
+    It has the same id and, if known, the same start time.
     """
     for one in processes if same_machine(record) else ():
         same = record.start.pid in (one.pid, one.inner_pid)
@@ -70,13 +72,13 @@ def of_record(record, processes):
     return None
 
 
-def same_machine(record):
-    """Return whether the process runs on this machine, so that it can be looked at."""
+def same_machine(record: RankRecord) -> bool:
+    """Return whether the process runs on this machine, so that it can be inspected."""
     here = proc.boot_id()
-    return record.start.host == os.uname().nodename or record.start.clock == here != ""
+    return bool(record.start.host == os.uname().nodename or record.start.clock == here != "")
 
 
-def states(ranks, nonce):
+def states(ranks: "Iterable[RankRecord]", nonce: str) -> "dict[str, str]":
     """Return the state of every process of this machine, by the name of its record."""
     processes = find(nonce)
     pairs = [(r.source, of_record(r, processes)) for r in ranks if same_machine(r)]
@@ -86,11 +88,13 @@ def states(ranks, nonce):
     }
 
 
-def collect_stacks(ranks, folder, nonce, patience):
-    """Return the stack of every process that is not through, by the name of its record.
+def collect_stacks(
+    ranks: "Sequence[RankRecord]", folder: "Path", nonce: str, patience: float
+) -> "dict[str, str]":
+    """Return the stack of every unfinished process, by the name of its record.
 
-    Processes of this machine are asked for it and given *patience* seconds. Those of other nodes
-    wrote theirs shortly before the time was up.
+    Processes of this machine get a signal and *patience* seconds to write it. Those of other nodes
+    wrote it shortly before the time limit.
     """
     processes = find(nonce)
     asked = {}
@@ -114,10 +118,10 @@ def collect_stacks(ranks, folder, nonce, patience):
     return stacks
 
 
-def wait_for_growth(files, patience):
+def wait_for_growth(files: "list[tuple[Path, int]]", patience: float) -> None:
     """Wait until all files have grown and then hold still, at most *patience* seconds."""
     until = now() + patience
-    before = []
+    before: "list[int]" = []
     while now() < until:
         time.sleep(POLL)
         sizes = [size_of(path) for path, _ in files]
@@ -126,25 +130,25 @@ def wait_for_growth(files, patience):
         before = sizes
 
 
-def size_of(path):
+def size_of(path: "Path") -> int:
     """Return the size of a file in bytes, 0 if it is not there."""
     return path.stat().st_size if path.exists() else 0
 
 
-def silence(one, earlier):
-    """Return why a process gave no stack when asked, and the one that it gave before."""
+def silence(one: RankProcess, earlier: str) -> str:
+    """Return why a process wrote no stack on request, and the stack that it wrote before."""
     last = look(one.pid) or one
     if last.stopped:
         text = f"no stack: stopped (state {last.state})"
     else:
         where = proc.read(f"/proc/{one.pid}/wchan")
-        waits = f", waits in the kernel in {where}" if where not in ("", "0") else ""
-        text = f"no stack: it does not answer (state {last.state}{waits})"
+        waits = f", waiting in the kernel in {where}" if where not in ("", "0") else ""
+        text = f"no stack: the process does not respond (state {last.state}{waits})"
     return f"{text}; earlier:\n{earlier}" if earlier else text
 
 
-def end_all(nonce, patience):
-    """End every process of the run on this machine; return how many did not go in time.
+def end_all(nonce: str, patience: float) -> int:
+    """Kill all processes of the run on this machine; return the number that remains at the end.
 
     Only SIGKILL ends a process that is stopped or hangs in a call.
     """

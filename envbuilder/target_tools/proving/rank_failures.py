@@ -8,6 +8,7 @@ and horovodrun; a log in another form tells nothing, and nothing is made of it.
 import re
 
 from ..messages import exit_text, signal_text
+from .records import RankRecord
 
 # hydra: "=   PID 12087 RUNNING AT vm\n=   EXIT CODE: 9"; the same number for a signal, which only
 # the exit string further down tells apart.
@@ -36,18 +37,18 @@ BY_RANK = [
 
 
 class RankFailures:
-    """What a launcher's log says ended a process, by process id or by rank.
+    """The causes of death in a launcher's log, by process id or by rank.
 
     ``doubtful``: processes that the launcher may have ended itself. ``crash``: the signal that
-    some process died of, where only one that the launcher ended is named.
+    ended some process, if the log names only a process that the launcher ended.
     """
 
-    def __init__(self, log):
+    def __init__(self, log: str) -> None:
         self.by_pid, self.by_rank, self.doubtful = {}, of_horovodrun(log), set()
         self.crash = None
         hydra_signal = HYDRA_SIGNAL.search(log)
         for pid, code in HYDRA.findall(log):
-            killed = bool(hydra_signal) and hydra_signal.group(1) == code
+            killed = hydra_signal is not None and hydra_signal.group(1) == code
             self.by_pid[int(pid)] = killed_by(code) if killed else f"exit code {code}"
             if hydra_signal and code == HYDRA_ENDS_WITH:
                 self.doubtful.add(int(pid))
@@ -62,22 +63,22 @@ class RankFailures:
                 ending = exit_text(int(found["code"])) if "code" in found else None
                 self.by_rank[int(found["rank"])] = ending or killed_by(found.get("signal", 9))
 
-    def of(self, record):
-        """Return what ended the rank, or None if the launcher did not say."""
+    def of(self, record: "RankRecord") -> "str | None":
+        """Return the cause of death of a rank, or None if the log has none."""
         return self.by_pid.get(record.start.pid) or self.by_rank.get(record.rank)
 
-    def certain(self, record):
+    def certain(self, record: "RankRecord") -> bool:
         """Return whether the launcher named the rank as one that it did not end itself."""
         return self.of(record) is not None and record.start.pid not in self.doubtful
 
 
-def killed_by(number):
-    """Return what a signal did, in words."""
+def killed_by(number: "int | str") -> str:
+    """Return ``killed by signal 9 (SIGKILL)``."""
     return f"killed by {signal_text(int(number))}"
 
 
-def of_horovodrun(log):
-    """Return what ended which rank, by horovodrun."""
+def of_horovodrun(log: str) -> "dict[int, str]":
+    """Return the causes of death by rank, from the log of horovodrun."""
     first = set(HOROVODRUN_FIRST.findall(log))
     found = HOROVODRUN.findall(log)
     return {int(r): exit_text(int(code)) for r, code in found if not first or r in first}

@@ -1,14 +1,16 @@
 """How ranks, and the places where they stop, are named in reasons."""
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..messages import one_line
+from .records import RankRecord
 
 
-def name_ranks(ranks):
-    """Return a name for each record's source: its rank, and the process where that is not enough.
+def name_ranks(ranks: "Sequence[RankRecord]") -> "dict[str, str]":
+    """Return a name for each record's source: its rank, and its process if the rank is not unique.
 
-    Processes that each believe to be rank 0 must be told apart.
+    Several processes may each believe to be rank 0.
     """
     times = Counter(record.rank for record in ranks)
     names = {}
@@ -20,19 +22,21 @@ def name_ranks(ranks):
     return names
 
 
-def place(record):
+def place(record: "RankRecord") -> str:
     """Return where a record stops: inside a check, or after one."""
     if record.current:
         return f"in {one_line(record.current.label)}"
     return f"after {one_line(record.done[-1].label)}" if record.done else "before import"
 
 
-def by_place(ranks, names):
+def by_place(
+    ranks: "Iterable[RankRecord]", names: "Mapping[str, str]"
+) -> "list[tuple[str, list[str]]]":
     """Return (place, names of the ranks there), the place that was reached first in front.
 
     Ranks wait for the one that is behind, so that one tells most.
     """
-    groups = {}
+    groups: "dict[str, list[str]]" = {}
     for record in sorted(ranks, key=lambda record: len(record.events)):
         groups.setdefault(place(record), []).append(names[record.source])
     return [(where, sorted(group)) for where, group in groups.items()]

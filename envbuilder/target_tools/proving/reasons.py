@@ -5,11 +5,17 @@ each record.
 """
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from ..messages import exit_text, listing, one_line
 from .findings import BARRIER, barrier_problem, carried, libraries
 from .rank_failures import RankFailures
 from .rank_names import by_place, place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .judge import Expectations, Outcome
+    from .records import RankRecord
 
 # So many failed checks are reasons of their own; of more, only their number is told.
 SPELT_OUT = 8
@@ -22,22 +28,24 @@ BESIDE = {"nccl": {"nccl", "mpi"}}
 NEEDED = ("import", "init", "world", ALLREDUCE, "shutdown")
 
 
-def ending_of(outcome, expected):
+def ending_of(outcome: "Outcome", expected: "Expectations") -> str:
     """Return how the launcher ended."""
     return f"{expected.launcher} ended with {exit_text(outcome.code)}"
 
 
-def not_started(ranks, outcome, expected):
+def not_started(
+    ranks: "Sequence[RankRecord]", outcome: "Outcome", expected: "Expectations"
+) -> "list[str]":
     """Fewer or more processes reported than were asked for."""
     found, requested = len(ranks), expected.ranks
     if found == requested:
         return []
     if found > requested:
-        return [f"{found} processes reported, {requested} were asked for"]
+        return [f"{found} processes reported, but {requested} were requested"]
     if outcome.timed_out:
         reported = f"only {found}" if ranks else "none"
         reason = f"hung: after {expected.timeout:g} s {reported} of {requested} ranks had reported"
-        reason += f", and {expected.launcher} still ran"
+        reason += f", and {expected.launcher} was still running"
     elif ranks:
         reason = f"{ending_of(outcome, expected)}, but only {found} of {requested} ranks reported"
     else:
@@ -47,7 +55,7 @@ def not_started(ranks, outcome, expected):
     return [reason + from_log(outcome)]
 
 
-def from_log(outcome):
+def from_log(outcome: "Outcome") -> str:
     """Return the beginning and the end of the log; of a good ending nothing needs to be shown."""
     lines = [one_line(line) for line in outcome.log.splitlines() if line.strip(" =-")]
     if not lines or outcome.code == 0:
@@ -57,47 +65,51 @@ def from_log(outcome):
     return "\nfrom the log:" + "".join(f"\n  {line}" for line in lines)
 
 
-def wrong_api(ranks, expected):
+def wrong_api(ranks: "Sequence[RankRecord]", expected: "Expectations") -> "list[str]":
     """The ranks talked through something that the proof is not about."""
     others = sorted({one_line(record.start.api) for record in ranks} - {expected.api})
     if not others:
         return []
-    return [f"the ranks talked through {listing(others)}; the proof is about {expected.api}"]
+    return [f"the ranks used {listing(others)}; the proof requires {expected.api}"]
 
 
-def each_alone(ranks, expected):
-    """Return whether several processes came up, none of which knows of another."""
+def each_alone(ranks: "Sequence[RankRecord]", expected: "Expectations") -> bool:
+    """Return whether several processes started, each in a world of size 1."""
     sizes = [record.world.size for record in ranks if record.world]
     return expected.ranks > 1 and len(sizes) > 1 and set(sizes) == {1}
 
 
-def wrong_world(ranks, expected, names):
+def wrong_world(
+    ranks: "Sequence[RankRecord]", expected: "Expectations", names: "Mapping[str, str]"
+) -> "list[str]":
     """The ranks have no common world, or two are the same one."""
     numbers = Counter(record.world.rank for record in ranks if record.world)
     if each_alone(ranks, expected):
         count = sum(numbers.values())
         return [f"{count} processes started, each alone (size 1): {why_alone(ranks, expected)}"]
     return [
-        f"rank {rank} is there {count} times: "
+        f"rank {rank} exists {count} times: "
         + listing([names[r.source] for r in ranks if r.world and r.world.rank == rank])
         for rank, count in sorted(numbers.items())
         if count > 1
     ]
 
 
-def why_alone(ranks, expected):
+def why_alone(ranks: "Sequence[RankRecord]", expected: "Expectations") -> str:
     """Return why no process knows of another."""
     if expected.transport not in (None, "mpi"):
-        return f"{expected.launcher} told none of them its rank and the number of ranks"
+        return f"{expected.launcher} did not give them their rank and the number of ranks"
     loaded = libraries(ranks, expected.prefix)
     paths = ", ".join(each["path"] for each in loaded if each["kind"] == "mpi")
     other = f"{expected.launcher} belongs to another MPI than the library the ranks load"
     return f"{other} ({paths})" if paths else other
 
 
-def failed_checks(ranks, expected, names):
-    """A check did not pass on a rank; ranks that say the same are named together."""
-    groups = {}
+def failed_checks(
+    ranks: "Sequence[RankRecord]", expected: "Expectations", names: "Mapping[str, str]"
+) -> "list[str]":
+    """A check failed on a rank; ranks with the same problem are grouped."""
+    groups: "dict[tuple[int, str, str], list[str]]" = {}
     for record in ranks:
         for position, done in enumerate(record.done):
             obvious = done.check == "world" and each_alone(ranks, expected)
@@ -114,39 +126,50 @@ def failed_checks(ranks, expected, names):
     return reasons if more <= 0 else [*reasons[:SPELT_OUT], f"and {more} more checks failed"]
 
 
-def endings(ranks, outcome, expected, names):
-    """Return why ranks did not come to their end: the cause in front of what follows from it.
+def endings(
+    ranks: "Sequence[RankRecord]",
+    outcome: "Outcome",
+    expected: "Expectations",
+    names: "Mapping[str, str]",
+) -> "list[str]":
+    """Return why ranks did not finish; the cause comes before its consequences.
 
-    An exception makes the launcher end the other ranks; but a rank that was seen to go first is
-    itself why others get one (Gloo: connection reset by peer).
+    After an exception the launcher ends the other ranks. A rank that was seen to die first is the
+    cause of exceptions on others (Gloo: connection reset by peer).
     """
     failed = errors(ranks, names)
     if outcome.left_behind:
-        left = f"{outcome.left_behind} of its processes still ran; they were ended"
+        left = f"{outcome.left_behind} of its processes were still running; envbuild ended them"
         failed.append(f"{ending_of(outcome, expected)} while {left}")
     died = deaths(ranks, outcome, expected, names)
     return [*died, *failed] if outcome.first_gone else [*failed, *died]
 
 
-def errors(ranks, names):
+def errors(ranks: "Sequence[RankRecord]", names: "Mapping[str, str]") -> "list[str]":
     """An exception ended a rank."""
-    groups = {}
+    groups: "dict[str, list[tuple[str, str]]]" = {}
     for record in ranks:
-        if record.failure:
-            what = f"{record.failure.type}: {record.failure.message}".rstrip(": ")
-            groups.setdefault(f"{place(record)}: {one_line(what)}", []).append(record)
+        error = record.failure
+        if error:
+            what = f"{error.type}: {error.message}".rstrip(": ")
+            members = groups.setdefault(f"{place(record)}: {one_line(what)}", [])
+            members.append((names[record.source], error.traceback))
     return [
-        f"{listing([names[record.source] for record in members])} failed {what}\n"
-        + members[0].failure.traceback.rstrip()
+        f"{listing([name for name, _ in members])} failed {what}\n{members[0][1].rstrip()}"
         for what, members in groups.items()
     ]
 
 
-def deaths(ranks, outcome, expected, names):
-    """Ranks whose record stops before its end although the time was not up.
+def deaths(
+    ranks: "Sequence[RankRecord]",
+    outcome: "Outcome",
+    expected: "Expectations",
+    names: "Mapping[str, str]",
+) -> "list[str]":
+    """Ranks whose record stops early, before the time limit.
 
-    When one rank dies, fails or is left behind, the launcher or we end the others: that is no
-    reason of its own.
+    After one rank dies, fails or remains, the launcher or the runner ends the others: that is not
+    a separate reason.
     """
     unfinished = [record for record in ranks if is_unfinished(record)]
     if outcome.timed_out or not unfinished:
@@ -175,10 +198,15 @@ def deaths(ranks, outcome, expected, names):
     where = ", ".join(f"{listing(members)} {at}" for at, members in by_place(unfinished, names))
     stops = "their records stop" if len(unfinished) > 1 else "its record stops"
     log = from_log(outcome)
-    return [f"stopped without a word: {where}; {stops} there, and {ending}{log}"]
+    return [f"stopped without an error: {where}; {stops} there, and {ending}{log}"]
 
 
-def hang(ranks, outcome, expected, names):
+def hang(
+    ranks: "Sequence[RankRecord]",
+    outcome: "Outcome",
+    expected: "Expectations",
+    names: "Mapping[str, str]",
+) -> "list[str]":
     """The time was up."""
     if not outcome.timed_out or not ranks:
         return []
@@ -194,20 +222,20 @@ def hang(ranks, outcome, expected, names):
             for at, group in by_place(members, names)
         ]
     if not parts:
-        return [f"{begin} every rank had come to its end, but {expected.launcher} still ran"]
+        return [f"{begin} every rank had ended, but {expected.launcher} was still running"]
     failed = [names[record.source] for record in ranks if record.failure]
     ended = [names[record.source] for record in ranks if record.ended]
     parts += [f"{listing(m)} had {what}" for m, what in ((failed, "failed"), (ended, "ended")) if m]
     return [f"{begin} {', '.join(parts)}" + ("; stacks follow" if outcome.stacks else "")]
 
 
-def is_unfinished(record):
+def is_unfinished(record: "RankRecord") -> bool:
     """Return whether a record tells neither of its end nor of an exception."""
     return not record.ended and not record.failure
 
 
-def wrong_library(ranks, expected):
-    """The MPI library that was loaded is not the plan's.
+def wrong_library(ranks: "Sequence[RankRecord]", expected: "Expectations") -> "list[str]":
+    """The loaded MPI library is not the planned one.
 
     A run over another transport need not load any, but what it loads must be right.
     """
@@ -228,24 +256,26 @@ def wrong_library(ranks, expected):
     ]
 
 
-def wrong_transport(ranks, expected):
-    """Something else carried the allreduce than the proof asks for; or nobody knows what did."""
+def wrong_transport(ranks: "Sequence[RankRecord]", expected: "Expectations") -> "list[str]":
+    """Another transport carried the allreduce than the requested one, or an unknown one."""
     came_so_far = any(record.first("carried") for record in ranks)
     if expected.transport is None or not came_so_far:
         return []
     sums = [each for each in carried(ranks) if each["operation"] == ALLREDUCE]
     transports = {each["transport"] for each in sums}
-    asks = f"the proof asks for {expected.transport}, but"
+    asks = f"the proof requires {expected.transport}, but"
     if not transports:
-        return [f"{asks} nothing tells what carried the allreduce"]
+        return [f"{asks} nothing shows what carried the allreduce"]
     if expected.transport in transports <= BESIDE.get(expected.transport, {expected.transport}):
         return []
     reason = "; ".join(f"{each['transport']} ({each['source']})" for each in sums)
     return [f"{asks} the allreduce was carried by {reason}"]
 
 
-def incomplete(ranks, expected, names):
-    """A record says that all is well, and not what must be shown for that."""
+def incomplete(
+    ranks: "Sequence[RankRecord]", expected: "Expectations", names: "Mapping[str, str]"
+) -> "list[str]":
+    """A record reports success without the events that a success requires."""
     for record in ranks:
         lacking = [name for name in NEEDED if name not in {done.check for done in record.done}]
         lacking += [name for name in ("init", "libraries", "carried") if not record.first(name)]
@@ -253,11 +283,11 @@ def incomplete(ranks, expected, names):
             lacking.append("end")
         said = [f"has no {each}" for each in lacking[:1]]
         if record.world and record.world.size != expected.ranks:
-            said.append(f"speaks of {record.world.size} ranks")
+            said.append(f"states {record.world.size} ranks")
         if record.world and not 0 <= record.world.rank < expected.ranks:
-            said.append("is of no rank that was asked for")
-        if record.ended and record.end.failed:
-            said.append(f"counts {record.end.failed} failed checks and tells of none")
+            said.append("is of a rank that was not requested")
+        if record.ended and record.end and record.end.failed:
+            said.append(f"counts {record.end.failed} failed checks, but lists none")
         if said:
             return [f"the record of {names[record.source]} {listing(said)}"]
     return []

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from pathlib import Path
 
 from ..files import IrregularFileError, open_regular
 from .findings import execution
@@ -9,15 +10,19 @@ from .judge import Expectations, Outcome, judge
 from .records import RECORD_BYTES, RECORD_FILES, read_ranks
 from .runner import RECORDS
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 # What the judge says again of the same records, whatever release said it first.
 SAME = ("tier", "nodes", "mpi", "runtime", "timings")
 PARTS = {"checks": ("name", "dtype", "bytes", "passed"), "libraries": ("kind", "path")}
 
 
-def refuted(run, told_execution, result):
-    """Return what the ranks' records say otherwise than a passed result; None: nothing, or none.
+def refuted(run: "Path", told_execution: str, result: "dict[str, Any]") -> "str | None":
+    """Return how the ranks' records contradict a passed result, or None.
 
-    The judge looks at them once more. *run*: the folder of one smoke test; *result*: a SmokeResult
+    The records are judged again. *run*: the folder of one smoke test; *result*: a SmokeResult
     as JSON; *told_execution*: native or emulated, as the evidence says.
     """
     folder = run / RECORDS
@@ -33,7 +38,7 @@ def refuted(run, told_execution, result):
         return f"its ranks were {execution(records.ranks)}"
     again = judge(records, outcome, expected)
     if again["verdict"] != "passed":
-        return again["reasons"][0].split("\n")[0]
+        return str(again["reasons"][0]).split("\n")[0]
     for name in SAME:
         if again[name] != result[name]:
             return f"another {name}"
@@ -44,16 +49,16 @@ def refuted(run, told_execution, result):
     return None
 
 
-def nonce_of(folder):
-    """Return the mark of the run that records are of; None where none is kept."""
+def nonce_of(folder: "Path") -> "str | None":
+    """Return the nonce of the run that wrote the records; None without records."""
     paths = sorted(folder.glob(RECORD_FILES))
     found = Counter(filter(None, map(first_nonce, paths)))
     # Records that cannot be read are of no run, and none that passed has such.
     return found.most_common(1)[0][0] if found else ("" if paths else None)
 
 
-def first_nonce(path):
-    """Return the mark in the first line of a record; None for a line that is none."""
+def first_nonce(path: "Path") -> "str | None":
+    """Return the nonce in the first line of a record; None if the line is invalid."""
     try:
         with open_regular(path, RECORD_BYTES, links=False) as file:
             line = file.readline(RECORD_BYTES)

@@ -7,8 +7,16 @@ this run did not do.
 
 import json
 import re
+from pathlib import Path
 
 from ..files import IrregularFileError, read_end, read_regular
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    # Tells whether a value of JSON is one of its kind.
+    Test = Callable[[Any], bool]
 
 RECORD_FILES = "rank-*.jsonl"
 # What a rank may record at most: some hundred lines, of up to some thousand bytes.
@@ -20,38 +28,38 @@ STACK_BYTES = 16384
 HALF = re.compile("[\ud800-\udfff]")
 
 
-def is_text(value):
+def is_text(value: object) -> bool:
     """Return whether a value is a text that can be written again: no half of a surrogate pair."""
     return isinstance(value, str) and HALF.search(value) is None
 
 
-def is_integer(value):
+def is_integer(value: "Any") -> bool:
     """Return whether a value is an integer of 64 bits."""
     return type(value) is int and abs(value) < 2**63
 
 
-def is_number(value):
+def is_number(value: "Any") -> bool:
     """Return whether a value is a finite number."""
     return type(value) in (int, float) and abs(value) < 1e18
 
 
-def several(of):
-    """Return what tells whether a value is a list of such values."""
+def several(of: "Test") -> "Test":
+    """Return a test for lists of values that pass a test."""
     return lambda value: isinstance(value, (list, tuple)) and all(map(of, value))
 
 
-def or_none(of):
-    """Return what tells whether a value is such a value, or null."""
+def or_none(of: "Test") -> "Test":
+    """Return a test for null and values that pass a test."""
     return lambda value: value is None or of(value)
 
 
-def is_truth(value):
+def is_truth(value: object) -> bool:
     """Return whether a value is true or false."""
     return isinstance(value, bool)
 
 
-def is_claim(value):
-    """Return whether a value says which transport carried an operation, and who says so."""
+def is_claim(value: "Any") -> bool:
+    """Return whether a value is a claim about the transport of an operation."""
     names = {"operation", "transport", "source"}
     return isinstance(value, dict) and set(value) == names and all(map(is_text, value.values()))
 
@@ -60,16 +68,23 @@ NAME = re.compile("[A-Za-z_][A-Za-z0-9_]{0,99}")
 MOST_VARIABLES = 500
 
 
-def is_environment(value):
+def is_environment(value: "Any") -> bool:
     """Return whether a value holds variables by their names, and not too many."""
     few = isinstance(value, dict) and len(value) <= MOST_VARIABLES
     return few and all(NAME.fullmatch(name) and is_text(value[name]) for name in value)
 
 
-EVERY = {"nonce": is_text, "time": is_number}  # the host's monotonic clock in seconds
-CHECK = {"check": is_text, "dtype": or_none(is_text), "bytes": or_none(is_integer)}
+EVERY: "dict[str, Test]" = {
+    "nonce": is_text,
+    "time": is_number,
+}  # the host's monotonic clock in seconds
+CHECK: "dict[str, Test]" = {
+    "check": is_text,
+    "dtype": or_none(is_text),
+    "bytes": or_none(is_integer),
+}
 # What the lines of each event hold, and which values they may have.
-FIELDS = {
+FIELDS: "dict[str, dict[str, Test]]" = {
     "start": {  # written before the runtime is imported
         "host": is_text,
         "pid": is_integer,
@@ -116,7 +131,7 @@ FIELDS = {
     "end": {"failed": is_integer},
 }
 # What a line may leave out.
-ABSENT = {
+ABSENT: "dict[str, dict[str, Any]]" = {
     "start": {"api": "numpy", "execution": "native", "environment": {}},
     "init": {"framework": None},
     "done": {"said": None, "median": None, "repetitions": None, "entered": (), "left": ()},
@@ -126,24 +141,28 @@ ABSENT = {
 class Event:
     """One line: ``event`` and the fields of it."""
 
-    def __init__(self, fields):
+    if TYPE_CHECKING:
+        # FIELDS has the type of each field, and ``parse`` compares every value with it.
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __init__(self, fields: "dict[str, Any]") -> None:
         vars(self).update(fields)
 
     @property
-    def label(self):
+    def label(self) -> str:
         """How the check of a begin or done is named: ``allreduce float32 of 4096 bytes``."""
         return label(self.check, self.dtype, self.bytes)
 
 
-def label(check, dtype, size):
+def label(check: str, dtype: "str | None", size: "int | None") -> str:
     """Return how a check is named in every message."""
-    return " ".join(filter(None, (check, dtype, size is not None and f"of {size} bytes")))
+    return " ".join(filter(None, (check, dtype, None if size is None else f"of {size} bytes")))
 
 
 class RankRecord:
     """All that one process recorded, and the stacks that its fault handler wrote."""
 
-    def __init__(self, source, events, stack):
+    def __init__(self, source: str, events: "list[Event]", stack: str) -> None:
         self.source = source
         self.events = events
         self.stack = stack
@@ -157,31 +176,31 @@ class RankRecord:
         # By the runtime, or by the launcher for a process that never got so far.
         self.rank = self.world.rank if self.world else self.start.launcher_rank
 
-    def all(self, event):
+    def all(self, event: str) -> "list[Event]":
         """Return the lines of an event."""
         return [each for each in self.events if each.event == event]
 
-    def first(self, event):
+    def first(self, event: str) -> "Event | None":
         """Return the first line of an event, or None."""
         return next(iter(self.all(event)), None)
 
     @property
-    def current(self):
+    def current(self) -> "Event | None":
         """The check that began and did not end."""
         begun = self.all("begin")
         return begun[-1] if len(begun) > len(self.done) else None
 
 
-class Records:
+class RankRecords:
     """The processes that reported in this run, by rank; and files left out, with the reason."""
 
-    def __init__(self, ranks, ignored):
+    def __init__(self, ranks: "tuple[RankRecord, ...]", ignored: "tuple[str, ...]") -> None:
         self.ranks = ranks
         self.ignored = ignored
 
 
-def parse(line):
-    """Return the event of a line; None for one that is none."""
+def parse(line: bytes) -> "Event | None":
+    """Parse the event of a line; return None if it is invalid."""
     try:
         found = json.loads(line.decode("utf-8"))
         known = dict(EVERY, **FIELDS[found["event"]])
@@ -193,8 +212,8 @@ def parse(line):
     return Event(found)
 
 
-def read_ranks(folder, nonce):
-    """Return what the processes of the run named by *nonce* recorded in *folder*."""
+def read_ranks(folder: "Path", nonce: str) -> RankRecords:
+    """Read the records of the run with this nonce from *folder*."""
     ranks, ignored = [], []
     for path in sorted(folder.glob(RECORD_FILES)):
         record = read_rank(path, nonce)
@@ -203,11 +222,11 @@ def read_ranks(folder, nonce):
         else:
             ignored.append(f"ignored {path.name}: {record}")
     ranks.sort(key=lambda r: (r.rank is None, r.rank or 0, r.start.host, r.start.pid))
-    return Records(tuple(ranks), tuple(ignored))
+    return RankRecords(tuple(ranks), tuple(ignored))
 
 
-def read_rank(path, nonce):
-    """Return what one process recorded, or why that counts for nothing."""
+def read_rank(path: "Path", nonce: str) -> "RankRecord | str":
+    """Read the record of one process; return the reason as text if it is ignored."""
     try:
         data = read_regular(path, RECORD_BYTES, links=False)
     except IrregularFileError as error:
@@ -219,11 +238,11 @@ def read_rank(path, nonce):
     if ours and ours[0].event == "start":
         return RankRecord(path.name, ours, read_stack(stack_path(path.parent, path.name)))
     if ours:
-        return "its beginning is missing"
-    return "another run wrote it" if events else "it holds no readable record"
+        return "its first event is missing"
+    return "another run wrote it" if events else "it contains no readable record"
 
 
-def read_stack(path, begin=0):
+def read_stack(path: "Path", begin: int = 0) -> str:
     """Return the end of the stacks that a process wrote, without the *begin* first bytes."""
     try:
         return read_end(path, STACK_BYTES, begin)
@@ -233,6 +252,6 @@ def read_stack(path, begin=0):
         return f"no stack: {path.name}: {error}"
 
 
-def stack_path(folder, source):
+def stack_path(folder: "Path", source: str) -> "Path":
     """Return the file that holds the stacks of the process that wrote *source*."""
     return folder / f"stack-{source[len('rank-') : -len('.jsonl')]}.txt"

@@ -3,7 +3,7 @@
 import secrets
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .. import proc
 from ..files import IrregularFileError, read_end
@@ -12,8 +12,17 @@ from .findings import execution
 from .judge import Expectations, Outcome, judge
 from .mpi_library import PlanMpi, of_prefix, of_wrapper
 from .processes import MARK, POLL, collect_stacks, end_all, find, states
-from .records import read_ranks
+from .records import RankRecords, read_ranks
 from .watch import Watch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, ContextManager, Mapping
+
+    from ..processes import Running
+
+    # See ``processes.start``.
+    Start = Callable[..., ContextManager[Running]]
 
 LOG = "smoke.log"
 RECORDS = "ranks"
@@ -46,25 +55,25 @@ class SmokeRequest(NamedTuple):
     mpi_files: these.
     """
 
-    command: tuple
+    command: "tuple[str, ...]"
     folder: Path
     ranks: int
     timeout: float
     max_bytes: int
     prefix: Path
-    env: dict
-    launch: tuple = ()
+    env: "Mapping[str, str]"
+    launch: "tuple[str, ...]" = ()
     api: str = "numpy"
-    transport: object = None
-    mpi_from: object = None
-    mpi_files: tuple = ()
+    transport: "str | None" = None
+    mpi_from: "str | None" = None
+    mpi_files: "tuple[str, ...]" = ()
 
 
-def run_smoke(request, start=start):
-    """Run the test to its verdict; a failed one is a result, not an error.
+def run_smoke(request: SmokeRequest, start: "Start" = start) -> "dict[str, Any]":
+    """Run the test; a failure is a result, not an error.
 
-    Returns what an Evidence says of it, as JSON: ``execution``, native or emulated, and ``result``.
-    *start* starts the command: see ``processes.start``. What it raises where it cannot is raised.
+    Returns the keys ``execution`` (native or emulated) and ``result`` of an Evidence, as JSON.
+    *start* starts the command, as ``processes.start``; its errors are raised.
     """
     nonce = secrets.token_hex(16)
     folder = request.folder.resolve() / RECORDS
@@ -79,7 +88,9 @@ def run_smoke(request, start=start):
     return {"execution": told, "result": result}
 
 
-def run(request, folder, nonce, start):
+def run(
+    request: SmokeRequest, folder: Path, nonce: str, start: "Start"
+) -> "tuple[RankRecords, Outcome]":
     """Return the records of a run and how it came to its end."""
     log = request.folder / LOG
     env = dict(request.env, ENVBUILD_RANKS=str(request.ranks), **{MARK: nonce})
@@ -92,7 +103,7 @@ def run(request, folder, nonce, start):
         seconds = now() - begin
         if watched.code is not None:
             records, left_behind = settle(folder, nonce, request.ranks, watched.code)
-            snapshots = {}
+            snapshots: "dict[str, str]" = {}
             # What the fault handlers of ranks that crashed wrote: the stack at the crash.
             stacks = {r.source: r.stack.strip() for r in records.ranks if not r.ended}
             stacks = {source: text for source, text in stacks.items() if text}
@@ -113,7 +124,7 @@ def run(request, folder, nonce, start):
     return records, outcome
 
 
-def settle(folder, nonce, ranks, code):
+def settle(folder: Path, nonce: str, ranks: int, code: int) -> "tuple[RankRecords, int]":
     """Return the records and the number of processes that are left some time after the end."""
     until = now() + SETTLING
     while True:
@@ -126,7 +137,7 @@ def settle(folder, nonce, ranks, code):
         time.sleep(POLL)
 
 
-def tail(log):
+def tail(log: Path) -> str:
     """Return the end of a log."""
     try:
         return read_end(log, LOG_BYTES)
@@ -134,8 +145,8 @@ def tail(log):
         return f"{log.name}: {error}"
 
 
-def expectations(request):
-    """Return what the records are held against."""
+def expectations(request: SmokeRequest) -> Expectations:
+    """Return the expectations that the records are judged by."""
     prefix = request.prefix.resolve()
     files = tuple(request.mpi_files)
     sources = {

@@ -8,10 +8,11 @@ first. Here the first one to go is remembered, and useless waiting is cut short.
 import contextlib
 import os
 import select
-from typing import NamedTuple
+from pathlib import Path
+from typing import Iterable, NamedTuple
 
 from .. import proc
-from ..processes import now
+from ..processes import Running, now
 from .processes import find, of_record
 from .records import RECORD_FILES, RankRecord, read_rank
 
@@ -25,21 +26,21 @@ STAYS = 0.4
 
 
 class WatchResult(NamedTuple):
-    """How the waiting ended. All None: the time was up."""
+    """The result of waiting. All None: the time limit passed."""
 
-    code: object = None
-    first_gone: object = None
+    code: "int | None" = None
+    first_gone: "str | None" = None
     lost: bool = False
 
 
 class LivingRank(NamedTuple):
     """A rank that was seen alive."""
 
-    path: object
+    path: Path
     pid: int
     started: int
 
-    def goes(self):
+    def goes(self) -> bool:
         """Return whether the process is gone or on its way out.
 
         A launcher may end the others once a rank's files are closed: they can be gone sooner.
@@ -48,26 +49,26 @@ class LivingRank(NamedTuple):
 
 
 class Alarm:
-    """Goes off when a process ends. Without it looking now and then has to do.
+    """Wakes the waiting process when another one ends.
 
-    It needs Linux 5.3 and Python 3.9.
+    Without Linux 5.3 and Python 3.9 it only waits, and processes are polled.
     """
 
-    def __init__(self, descriptors):
+    def __init__(self, descriptors: contextlib.ExitStack) -> None:
         self._descriptors = descriptors
         self._poll = select.poll()
-        self._pids = {}
+        self._pids: "dict[int, int]" = {}
 
-    def watch(self, pid):
-        """Go off when this process ends, too."""
+    def watch(self, pid: int) -> None:
+        """Watch one more process."""
         with contextlib.suppress(OSError, AttributeError):
             descriptor = os.pidfd_open(pid)
             self._descriptors.callback(os.close, descriptor)
             self._poll.register(descriptor, select.POLLIN)
             self._pids[descriptor] = pid
 
-    def wait(self, seconds):
-        """Wait so long, or until processes end; return those."""
+    def wait(self, seconds: float) -> "set[int]":
+        """Wait at most *seconds*, or until watched processes end; return these."""
         gone = [descriptor for descriptor, _ in self._poll.poll(1000 * seconds)]
         for descriptor in gone:
             self._poll.unregister(descriptor)
@@ -77,20 +78,20 @@ class Alarm:
 class Watch:
     """The living ranks of one run on this machine."""
 
-    def __init__(self, folder, nonce, ranks):
+    def __init__(self, folder: "Path", nonce: str, ranks: int) -> None:
         self.folder = folder
         self.nonce = nonce
         self.ranks = ranks
-        self.noticed = set()
-        self.living = []
+        self.noticed: "set[Path]" = set()
+        self.living: "list[LivingRank]" = []
         self.all_seen = True
-        self.first_gone = None
-        self.gone_since = None
+        self.first_gone: "str | None" = None
+        self.gone_since: "float | None" = None
 
-    def wait(self, running, timeout):
+    def wait(self, running: Running, timeout: float) -> WatchResult:
         """Wait for the launcher's end, at most *timeout* seconds, or until a rank is lost."""
         until = now() + timeout
-        ended = set()
+        ended: "set[int]" = set()
         with contextlib.ExitStack() as descriptors:
             alarm = Alarm(descriptors)
             while True:
@@ -104,11 +105,11 @@ class Watch:
                     return WatchResult(code, self.first_gone, lost and code is None)
                 ended = alarm.wait(min(TICK, until - time))
 
-    def _read(self, paths):
+    def _read(self, paths: "Iterable[Path]") -> "list[RankRecord]":
         records = [read_rank(path, self.nonce) for path in paths]
         return [record for record in records if isinstance(record, RankRecord)]
 
-    def _notice(self):
+    def _notice(self) -> "list[int]":
         """Take note of ranks that have begun since the last look; return their process ids."""
         if len(self.noticed) >= self.ranks:
             return []
@@ -126,11 +127,11 @@ class Watch:
         self.living += new
         return [rank.pid for rank in new]
 
-    def _look(self, ended):
-        """See which ranks are gone, and whether they had come to their end.
+    def _look(self, ended: "set[int]") -> None:
+        """Determine which ranks are gone, and whether they had finished.
 
-        ``ended``: processes that are known to be gone. They come first, as only what is seen alive
-        after another was gone has outlived it.
+        ``ended``: processes that are known to be gone. They are checked first, because only a
+        process that is alive after another was gone has outlived it.
         """
         ranks = sorted(self.living, key=lambda rank: rank.pid not in ended)
         gone = [rank for rank in ranks if rank.goes()]
@@ -150,19 +151,19 @@ class Watch:
                 self.first_gone = first.source
 
 
-def failed_before(records, now):
-    """Tell whether a rank failed by itself before another was found lost, just now.
+def failed_before(records: "Iterable[RankRecord]", now: float) -> bool:
+    """Return whether a rank failed by itself before another one was found lost at *now*.
 
-    A rank whose peer died fails as well, but then that peer was found lost at once.
+    A rank whose peer died fails as well, but then the peer is found lost at once.
     """
     return any(record.failure and now - record.failure.time > STAYS for record in records)
 
 
-def first_death(ended, lost):
-    """Return the rank that died first of those that one look found lost, None if it is unknown.
+def first_death(ended: "list[RankRecord]", lost: "list[RankRecord]") -> "RankRecord | None":
+    """Return the rank that died first among those found lost together; None if it is unknown.
 
-    That one is gone and others are about to be can be chance; not if they were ahead of it, as they
-    waited for it.
+    The order of their deaths can be chance. It is not if the others were ahead of the one that is
+    gone, because they waited for it.
     """
     if len(lost) == 1:
         return lost[0]

@@ -7,6 +7,7 @@ rendered with the build folder. An environment that an earlier envbuild made has
 """
 
 import re
+from pathlib import Path
 
 from .. import distributions
 from ..files import (
@@ -20,6 +21,13 @@ from ..files import (
 )
 from ..names import normalize
 from .layout import Home
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, List, Tuple
+
+    # By kind of package, normalised name and version.
+    Licences = Dict[Tuple[str, str, str], List[Dict[str, Any]]]
 
 # In a build folder, as they were rendered.
 SBOM = "sbom.cdx.json"
@@ -35,7 +43,7 @@ LONGEST_NAME = 100
 
 
 def record(home: Home, identity: str) -> None:
-    """Write both for a prefix whose manifest is there; nothing for a build that has none."""
+    """Write both for a prefix with a manifest; do nothing for a build without them."""
     build, evidence = home.build(identity), home.evidence(identity)
     if not all((build / name).is_file() for name in (SBOM, PREDICATE)):
         return
@@ -51,7 +59,7 @@ def record(home: Home, identity: str) -> None:
 
 
 def statement(predicate: str, subjects: "dict[str, str]") -> str:
-    """Return the statement that what is called so, and has that sha256, was made in this way."""
+    """Return the in-toto statement for subjects: name -> sha256."""
     return canonical_json(
         {
             "_type": STATEMENT,
@@ -64,8 +72,8 @@ def statement(predicate: str, subjects: "dict[str, str]") -> str:
     )
 
 
-def add_licences(bill, known):
-    """Put licences to the components of a bill; *known*: those of a prefix, see ``licences``."""
+def add_licences(bill: "dict[str, Any]", known: "Licences") -> None:
+    """Add licences to the components of a bill. *known*: those of a prefix, see ``licences``."""
     for component in bill.get("components", []):
         kind = CONDA if component.get("purl", "").startswith(CONDA) else PYTHON
         found = known.get((kind, normalize(component["name"]), component.get("version")))
@@ -73,13 +81,13 @@ def add_licences(bill, known):
             component["licenses"] = found
 
 
-def licences(prefix):
-    """Return what the packages of a prefix say of their licences.
+def licences(prefix: "Path") -> "Licences":
+    """Return the licences of the packages of a prefix.
 
-    By kind of package, normalised name and version, as CycloneDX has them: an SPDX expression, or
-    names.
+    By kind of package, normalised name and version, in the form of CycloneDX: an SPDX expression,
+    or names.
     """
-    found = {}
+    found: "Licences" = {}
     for folder in sorted(prefix.glob("lib/python*/site-packages")):
         for each in distributions.described(folder):
             said = of_metadata(distributions.read_metadata(each.path) or {})
@@ -93,8 +101,8 @@ def licences(prefix):
     return found
 
 
-def conda_record(path):
-    """Return name, version and licence of a record in conda-meta; texts, empty for what is none."""
+def conda_record(path: "Path") -> "list[str]":
+    """Return name, version and licence of a record in conda-meta; "" for a missing one."""
     try:
         package = read_json(path) if path.suffix == ".json" else {}
     except (OSError, ValueError):
@@ -104,8 +112,8 @@ def conda_record(path):
     return [value if isinstance(value, str) else "" for value in values]
 
 
-def of_metadata(fields):
-    """Return the licences that a distribution's metadata states; [] where it states none.
+def of_metadata(fields: "dict[str, list[str]]") -> "list[dict[str, Any]]":
+    """Return the licences in a distribution's metadata; [] without one.
 
     https://packaging.python.org/en/latest/specifications/core-metadata/#license-expression
     """
@@ -117,8 +125,8 @@ def of_metadata(fields):
     return plain or named(each[-1] for each in classified if each[0] == "License")
 
 
-def named(texts):
-    """Return licences that are known by a name; what is no name is left out."""
+def named(texts: "Iterable[str]") -> "list[dict[str, Any]]":
+    """Return licences by their names; texts that are not names are left out."""
     names = (text.strip() for text in texts)
     return [
         {"license": {"name": name}}

@@ -44,7 +44,7 @@ class Home:
 
     @property
     def group(self) -> "int | None":
-        """The group that shares the root, by its number; None: it is one user's."""
+        """The number of the group that shares the root; None: it is not shared."""
         return sharing.declared_group(self.root)
 
     def make_folder(self, folder: Path) -> None:
@@ -60,15 +60,15 @@ class Home:
         return self.folder / f"{identity}.build"
 
     def mark(self, identity: str) -> Path:
-        """Return the file that says that a build, and its prefix, are ours to remove."""
+        """Return the file that marks a build and its prefix as made by envbuild."""
         return self.build(identity) / STAMP
 
     def evidence(self, identity: str) -> Path:
-        """Return the folder of what was proved."""
+        """Return the folder of the evidence."""
         return self.folder / f"{identity}.evidence"
 
     def manifest(self, identity: str) -> Path:
-        """Return the file that says what the files of the prefix were."""
+        """Return the manifest of the prefix."""
         return self.evidence(identity) / MANIFEST
 
     def modulefile(self, version: Version) -> Path:

@@ -20,7 +20,7 @@ import socket
 import threading
 import time
 from pathlib import Path
-from typing import Dict, Mapping, NamedTuple
+from typing import Callable, Iterator, Mapping, NamedTuple
 
 from .. import proc, sharing
 from ..errors import BuildError
@@ -41,9 +41,9 @@ MARK = "ENVBUILD_RUN"
 
 
 class Holder(NamedTuple):
-    """Who holds a lock. ``birth`` tells a process from a later one with the same id.
+    """The holder of a lock. ``birth`` tells a process from a later one with the same id.
 
-    ``boot``: what names this start of the machine; ``namespace``: the PID namespace, as
+    ``boot``: the boot id of the machine; ``namespace``: the PID namespace, as
     /proc/self/ns/pid names it. Empty where the kernel hides them, or in a lock of an earlier
     release.
     """
@@ -61,22 +61,28 @@ class Holder(NamedTuple):
         here = own_world()
         if (self.host, self.boot, self.namespace) == here or self.host != here[0]:
             return f"process {self.pid} on {self.host}"
-        where = "of another start of it" if self.boot else "of an earlier release"
+        where = "from before the last boot" if self.boot else "started by an earlier release"
         if self.boot == here[1]:
             where = "in another PID namespace"
-        return f"process {self.pid} on {self.host} ({where}, which cannot be seen from here)"
+        return f"process {self.pid} on {self.host} ({where}, not visible from here)"
 
-    def environ(self, environ: Mapping[str, str]) -> "Dict[str, str]":
+    def environ(self, environ: "Mapping[str, str]") -> "dict[str, str]":
         """Return the environment for every process that the holder starts: it marks them."""
         return dict(environ, **{MARK: self.token})
 
 
 @contextlib.contextmanager
-def hold(path, say, wait=24 * 3600.0, poll=0.5, group=None):
+def hold(
+    path: Path,
+    say: "Callable[[str], None]",
+    wait: float = 24 * 3600.0,
+    poll: float = 0.5,
+    group: "int | None" = None,
+) -> "Iterator[Holder]":
     """Hold the lock *path*; waits up to *wait* seconds for another holder, and says so once.
 
-    *group*: the one that shares the root that it lies in. Raises BuildError when the wait is over
-    or the holder went silent on another host.
+    *group*: the group that shares the root. Raises BuildError if the wait is over, or if a holder
+    on another host gives no sign of life.
     """
     me = acquire(path, say, wait, poll, group)
     stop = threading.Event()
@@ -92,14 +98,16 @@ def hold(path, say, wait=24 * 3600.0, poll=0.5, group=None):
             path.unlink()
 
 
-def beat(path, stop):
-    """Show that the holder lives."""
+def beat(path: Path, stop: threading.Event) -> None:
+    """Update the time of the lock every HEARTBEAT seconds."""
     while not stop.wait(HEARTBEAT):
         with contextlib.suppress(OSError):
             os.utime(path)
 
 
-def acquire(path, say, wait, poll, group):
+def acquire(
+    path: Path, say: "Callable[[str], None]", wait: float, poll: float, group: "int | None"
+) -> Holder:
     """Return this process as the holder of a lock, once it is free."""
     host, boot, namespace = own_world()
     birth = proc.birth(os.getpid()) or 0
@@ -118,8 +126,9 @@ def acquire(path, say, wait, poll, group):
             age = age_of(path)
             if fault or (age is not None and max(age, now() - unreadable) > 2 * HEARTBEAT):
                 raise BuildError(
-                    f"the lock {path} cannot be read" + (f": {fault}" if fault else ""),
-                    "if no build is running, remove that file",
+                    "root.lock-file-unreadable",
+                    f"cannot read the lock file {path}" + (f": {fault}" if fault else ""),
+                    "if no build is running, remove the file",
                 )
             time.sleep(poll)
             continue
@@ -132,19 +141,24 @@ def acquire(path, say, wait, poll, group):
             say(text)
             announced.add(kind)
         if now() - begin > wait:
-            raise BuildError(f"gave up waiting for {other}, which holds {path}")
+            raise BuildError(
+                "root.lock-timeout", f"timed out while waiting for {other}, which holds {path}"
+            )
         time.sleep(poll)
 
 
-def look_at(path, holder, say):
-    """Return what a lock is waited for because of, its kind and in words; None: it is free now.
+def look_at(path: Path, holder: Holder, say: "Callable[[str], None]") -> "tuple[str, str] | None":
+    """Return why to wait for a lock, as (kind, message); None if it is free now.
 
-    Raises BuildError for a holder that cannot be seen and is silent.
+    Raises BuildError if the holder cannot be inspected and gives no sign of life.
     """
     if is_gone(holder) or is_of_earlier_start(path, holder):
         left = left_by_another(path)
         if left:
-            return "left", f"waiting for what {of_user(path, holder)} left running: {left[0]}"
+            return (
+                "left",
+                f"waiting for a process that {of_user(path, holder)} left running: {left[0]}",
+            )
         take_over(path, holder, say)
         return None
     age = age_of(path)
@@ -153,15 +167,16 @@ def look_at(path, holder, say):
         return "lives", text
     if age > SILENT:
         raise BuildError(
-            f"{path} is held by {holder}, silent for {age:.0f} s",
-            f"if that process is gone, remove the file: rm '{path}'",
+            "root.lock-stale",
+            f"{path} is held by {holder}, without a heartbeat for {age:.0f} s",
+            f"if that process has ended, remove the file: rm '{path}'",
         )
-    silence = f"no sign of life for {age:.0f} s, after {SILENT:.0f} s the wait ends"
+    silence = f"no heartbeat for {age:.0f} s (giving up after {SILENT:.0f} s)"
     return "quiet", f"{text}; {silence}"
 
 
-def irregularity_of(path):
-    """Return why what lies in the place of a lock never becomes one, None if it may."""
+def irregularity_of(path: Path) -> "str | None":
+    """Return why a file in the place of a lock is not one and never will be, or None."""
     try:
         read_regular(path, LOCK_BYTES, links=False)
     except IrregularFileError as error:
@@ -171,7 +186,7 @@ def irregularity_of(path):
     return None
 
 
-def create(path, me, group):
+def create(path: Path, me: Holder, group: "int | None") -> bool:
     """Make the lock file whole at once: write aside, then link, which is exclusive."""
     aside = path.with_name(f".{path.name}.{me.token}")
     text = json.dumps(me._asdict())
@@ -200,10 +215,10 @@ def create(path, me, group):
     return True
 
 
-def read(path):
-    """Return the holder, or None where the file is gone or not (yet) whole.
+def read(path: Path) -> "Holder | None":
+    """Return the holder; None if the file is gone or incomplete.
 
-    Of a file that only others may read, its owner is known, and nothing else.
+    If this user may not read the file, the holder has only the owner's name.
     """
     try:
         text = read_regular(path, LOCK_BYTES, links=False).decode("utf-8")
@@ -211,10 +226,10 @@ def read(path):
     except (FileNotFoundError, ValueError, TypeError):
         return None
     except PermissionError:
-        return Holder(f"{owner_of(path)}, whose lock you may not read", 0, 0, "")
+        return Holder(f"{owner_of(path)}, whose lock file you may not read", 0, 0, "")
 
 
-def owner_of(path):
+def owner_of(path: Path) -> str:
     """Return the name of the user that a file belongs to."""
     try:
         return sharing.owner_of(path)
@@ -222,26 +237,27 @@ def owner_of(path):
         return "another user"
 
 
-def of_user(path, holder):
+def of_user(path: Path, holder: Holder) -> str:
     """Return a holder in words, with the user's name where that is another one."""
     owner = uid_of(path)
-    other = bool(holder.token) and owner not in (None, os.geteuid())
-    return f"{holder} (user {sharing.user_name(owner)})" if other else str(holder)
+    if not holder.token or owner is None or owner == os.geteuid():
+        return str(holder)
+    return f"{holder} (user {sharing.user_name(owner)})"
 
 
-def uid_of(path):
-    """Return the number of the user that a file belongs to, None where it is gone."""
+def uid_of(path: Path) -> "int | None":
+    """Return the user id of a file's owner; None if the file is gone."""
     try:
         return path.lstat().st_uid
     except OSError:
         return None
 
 
-def left_by_another(path):
-    """Return the processes of another user, the owner of a lock, that work in its folder, in words.
+def left_by_another(path: Path) -> "tuple[str, ...]":
+    """Return the processes of another user, the lock's owner, that work in its folder, in words.
 
-    Their command lines name the folder, as those of a build's steps do. Only they themselves, or
-    root, can end them.
+    Their command lines name the folder, as those of build steps do. Only that user or root can
+    end them.
     """
     owner, folder = uid_of(path), os.fsencode(str(path.parent)) + b"/"
     if os.geteuid() == 0 or owner in (None, os.geteuid()):
@@ -254,26 +270,26 @@ def left_by_another(path):
     return tuple(found)
 
 
-def age_of(path):
-    """Return the seconds since the last sign of life, None where there is no lock."""
+def age_of(path: Path) -> "float | None":
+    """Return the seconds since the last sign of life; None without a lock."""
     try:
         return max(0.0, time.time() - path.stat().st_mtime)
     except FileNotFoundError:
         return None
 
 
-def own_world():
-    """Return host, start of the machine and PID namespace: in it a process id means one process."""
+def own_world() -> "tuple[str, str, str]":
+    """Return host, boot id and PID namespace: within these a process id is unique."""
     return socket.gethostname(), proc.boot_id(), proc.pid_namespace()
 
 
-def can_be_seen(holder):
-    """Whether this process would see a holder that lives."""
+def can_be_seen(holder: Holder) -> bool:
+    """Return whether this process can see the holder if it is alive."""
     return bool(holder.token) and (holder.host, holder.boot, holder.namespace) == own_world()
 
 
-def is_gone(holder):
-    """Whether the holder is known to be gone; who cannot be seen is not."""
+def is_gone(holder: Holder) -> bool:
+    """Return whether the holder is known to be gone; False if it cannot be seen."""
     if not can_be_seen(holder):
         return False
     fields = proc.status_fields(holder.pid)
@@ -289,8 +305,8 @@ def is_gone(holder):
     return False
 
 
-def is_of_earlier_start(path, holder):
-    """Whether a holder of a machine of this name gave its last sign of life before this start."""
+def is_of_earlier_start(path: Path, holder: Holder) -> bool:
+    """Return whether the last sign of life of a holder on this host is from before its boot."""
     host, boot, _ = own_world()
     if not holder.token or holder.host != host or not boot or holder.boot == boot:
         return False
@@ -298,12 +314,12 @@ def is_of_earlier_start(path, holder):
     return bool(started) and age is not None and time.time() - age < started
 
 
-def take_over(path, gone, say):
-    """Remove the lock of a holder that is gone, and end what it left running.
+def take_over(path: Path, gone: Holder, say: "Callable[[str], None]") -> None:
+    """Remove the lock of a holder that is gone, and end its remaining processes.
 
-    Renaming is atomic, so of several successors one gets the file. If what it got is not the
-    stale lock (another was quicker and holds it by now), it is put back. What was left running is
-    ended first, while nobody can hold the lock.
+    Renaming is atomic, so only one of several successors gets the file. If that is not the stale
+    lock but the new one of a faster successor, it is put back. The remaining processes are ended
+    first, while the stale lock still blocks all others.
     """
     ended = end_marked(f"{MARK}={gone.token}")
     if ended:
@@ -320,4 +336,4 @@ def take_over(path, gone, say):
         aside.unlink()
         return
     aside.unlink()
-    say(f"taking over from {gone}, which is gone")
+    say(f"taking over from {gone}, which has ended")

@@ -4,29 +4,33 @@ from .. import manifest
 from ..errors import DriftError
 from .layout import Home, Version
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 # So many files are named; info --verify shows all.
 NAMED = 10
 
 
 def record(home: Home, identity: str, when: str) -> None:
-    """Record the files of a prefix. *when*: ``published``, or ``later`` for one from before."""
+    """Record the files of a prefix. *when*: ``published``, or ``later`` for an older prefix."""
     home.make_folder(home.evidence(identity))
     manifest.write(home.manifest(identity), manifest.record(home.prefix(identity), when))
 
 
 def recorded(home: Home, version: Version) -> "str | None":
-    """Return when the files of a prefix were recorded; None: they were not. Raises DriftError."""
+    """Return when the files of a prefix were recorded, or None. Raises DriftError."""
     found = read(home, version)
-    return found and found["recorded"]
+    return found["recorded"] if found else None
 
 
 def changes(
     home: Home, version: Version, hashes: bool, runs_here: bool = True
 ) -> "tuple[str, ...]":
-    """Return the files that are not as recorded, a line each; nothing without a manifest.
+    """Return one line for each file that differs from the manifest; () without a manifest.
 
-    *hashes*: read every file, also those whose size and times are as they were. *runs_here*:
-    whether its programs run on this machine; see ``manifest.compare``.
+    *hashes*: read every file, even if its size and times are unchanged. *runs_here*: whether
+    its programs run on this machine; see ``manifest.compare``.
     """
     found = read(home, version)
     if not found:
@@ -39,24 +43,27 @@ def check_unchanged(home: Home, version: Version, runs_here: bool = True) -> Non
     lines = changes(home, version, hashes=False, runs_here=runs_here)
     if lines:
         name = f"{home.name}/{version.number}"
-        said = [f"the files of {name} are not those that were published: {home.prefix(version.id)}"]
+        said = [f"the files of {name} changed after publication: {home.prefix(version.id)}"]
         said += [f"  {line}" for line in lines[:NAMED]]
         if len(lines) > NAMED:
             said.append(f"  and {len(lines) - NAMED} more")
         raise DriftError(
+            "environment.files-changed",
             "\n".join(said),
             f"envbuild info {name} --verify --root '{home.root}' compares every file",
-            f"envbuild validate --fix {name} --root '{home.root}' puts back what its packages have",
+            "to build it again, run envbuild remove (rollback first if it is the default), then "
+            "envbuild create",
         )
 
 
-def read(home, version):
-    """Return the manifest of a number; None without one. Raises DriftError for a damaged one."""
+def read(home: Home, version: Version) -> "dict[str, Any] | None":
+    """Read the manifest of a version, None without one. Raises DriftError if it is damaged."""
     path = home.manifest(version.id)
     try:
         return manifest.read(path)
     except ValueError as error:
         raise DriftError(
+            "environment.manifest-damaged",
             f"the manifest of {home.name}/{version.number} is damaged: {path}: {error}",
-            "remove that file if you trust the environment: a smoke test that passes makes another",
+            "if you trust the environment, remove the file; a passing smoke test writes a new one",
         ) from error

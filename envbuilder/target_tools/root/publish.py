@@ -12,7 +12,7 @@ import secrets
 import shutil
 import stat
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Iterator
 
 from .. import sharing
 from ..errors import UsageError
@@ -43,7 +43,7 @@ SCAFFOLDING = ("wheelhouse", "build-tools", "runtime-build")
 
 
 def print_nothing(_: str) -> None:
-    """Where nobody is to be told."""
+    """Ignore a message."""
 
 
 def find_reserved(home: Home, identity: str) -> "Version | None":
@@ -54,7 +54,7 @@ def find_reserved(home: Home, identity: str) -> "Version | None":
 
 
 def reserve(home: Home, identity: str, dialect: str) -> Version:
-    """Return the number for a prefix, a new one where it has none. The lock must be held."""
+    """Return the number of a prefix, or reserve a new one. The lock must be held."""
     reserved = find_reserved(home, identity)
     if reserved:
         return reserved
@@ -69,7 +69,7 @@ def reserve(home: Home, identity: str, dialect: str) -> Version:
 
 
 def last_number(home: Home) -> int:
-    """Return the highest number that was ever given, as far as anything but the registry tells."""
+    """Return the highest number ever given, from all sources except the registry."""
     text = (text_or_none(home.last_number_file) or "").strip()
     kept = int(text) if re.fullmatch("[0-9]{1,9}", text) else 0
     names = (MODULEFILE.fullmatch(path.name) for path in entries(home.modulefiles))
@@ -93,12 +93,12 @@ def publish(home: Home, version: Version, modulefile: str) -> Path:
 
 
 def tidy(build: Path) -> None:
-    """Remove from a build folder what only the build needed, after the environment was proved."""
+    """Remove the parts of a build folder that are not needed after the proof."""
     for name in SCAFFOLDING:
         shutil.rmtree(str(build / name), ignore_errors=True)
 
 
-def show_root(*paths):
+def show_root(*paths: Path) -> None:
     """Let root see its own modules after a strict umask.
 
     Lmod shows root only those of its modulefiles that all may read (l_walk in its DirTree.lua).
@@ -117,7 +117,7 @@ def is_published(home: Home, version: Version) -> bool:
 
 
 def set_default(home: Home, version: Version) -> None:
-    """Replace the one file that says what ``module load NAME`` means."""
+    """Replace the file that defines ``module load NAME``."""
     path = home.modulefiles / DEFAULT_FILES[version.dialect]
     text = default_text(home.name, version.number, version.dialect)
     if text_or_none(path) != text:
@@ -135,7 +135,7 @@ def unset_default(home: Home) -> None:
         unlink(home.modulefiles / name)
 
 
-def unlink(path):
+def unlink(path: Path) -> None:
     """Remove a file that may be gone."""
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
@@ -147,22 +147,31 @@ def published(home: Home) -> "tuple[Version, ...]":
 
 
 def find_version(home: Home, number: "int | None") -> Version:
-    """Return a published number; None: the default. Raises UsageError if it is not there."""
+    """Return a published version; None: the default. Raises UsageError if it does not exist."""
     wanted = default_number(home) if number is None else number
     versions = published(home)
     for version in versions:
         if version.number == wanted:
             return version
     if not versions:
-        raise UsageError(f"no environment {home.name!r} is published in {home.root}")
+        raise UsageError(
+            "environment.not-published",
+            f"no environment {home.name!r} is published in {home.root}",
+        )
     there = ", ".join(f"{home.name}/{v.number}" for v in versions)
     if wanted is None:
-        raise UsageError(f"{home.name} has no default; name a number", f"published: {there}")
-    raise UsageError(f"there is no {home.name}/{wanted}", f"published: {there}")
+        raise UsageError(
+            "environment.no-default",
+            f"{home.name} has no default; give a number",
+            f"published: {there}",
+        )
+    raise UsageError(
+        "environment.unknown-number", f"{home.name}/{wanted} does not exist", f"published: {there}"
+    )
 
 
 def withdraw(home: Home, version: Version) -> None:
-    """Take a number away: nothing can be loaded by it any more, and it is not given again.
+    """Withdraw a number: it cannot be loaded any more, and is not given again.
 
     Its prefix is left to ``remove_prefix``.
     """
@@ -173,13 +182,13 @@ def withdraw(home: Home, version: Version) -> None:
 
 
 def mark(home: Home, identity: str) -> None:
-    """Say that a build and its prefix are ours, before there is anything else of them."""
+    """Mark a build and its prefix as made by envbuild, before anything else of them exists."""
     home.make_folder(home.build(identity))
     write_atomically(home.mark(identity), canonical_json({"schema": SCHEMA, "build": identity}))
 
 
 def is_ours(home: Home, identity: str) -> bool:
-    """Whether a build carries our mark; one from before there were marks has script and lock."""
+    """Return whether a build carries the mark; one of an earlier release has script and lock."""
     build = home.build(identity)
     names = (home.mark(identity).name,), ("build.sh", "lock.json")
     whole = any(all((build / name).is_file() for name in each) for each in names)
@@ -207,8 +216,8 @@ def remove_prefix(home: Home, identity: str, say: Say = print_nothing) -> None:
 def clear(home: Home, path: Path, say: Say = print_nothing) -> None:
     """Remove a file or folder of an environment.
 
-    In a shared root its place becomes free in any case: what only another member may remove, as a
-    published prefix, is set aside as an unfinished build, which that member removes as any other.
+    In a shared root its path becomes free in any case: a prefix that only another member may remove
+    is renamed to an unfinished build, which that member can remove like any other.
     """
     try:
         remove_tree(path)
@@ -233,9 +242,9 @@ def is_of_another(home: Home, identity: str) -> bool:
 
 
 def check_removable(home: Home, identities: "tuple[str, ...]") -> None:
-    """Raise UsageError, before anything is removed, for what this user may not remove.
+    """Raise UsageError if this user may not remove some folder; nothing is removed yet.
 
-    In a shared root that is what lies in its own folders: the rest can be set aside.
+    In a shared root only the folders of the environment are checked: others can be renamed.
     """
     folders = [home.folder, home.modulefiles]
     if home.group is None:
@@ -243,13 +252,13 @@ def check_removable(home: Home, identities: "tuple[str, ...]") -> None:
     for folder in folders:
         if folder.is_dir() and not may_change(folder):
             raise UsageError(
-                f"you may not remove what is in {folder}: it belongs to user "
-                f"{folder.stat().st_uid}",
-                "nothing was removed; its owner, or root, can do it",
+                "environment.not-owner",
+                f"you may not remove {folder}: it belongs to user {folder.stat().st_uid}",
+                "nothing was removed; its owner or root can remove it",
             )
 
 
-def folders_of(home, identity):
+def folders_of(home: Home, identity: str) -> "Iterator[Path]":
     """Yield every folder of a prefix, of its evidence and of its build."""
     for folder in (home.prefix(identity), home.evidence(identity), home.build(identity)):
         for here, _, _ in os.walk(str(folder)):
@@ -257,7 +266,7 @@ def folders_of(home, identity):
 
 
 def first_folder(home: Home, identity: str) -> Path:
-    """Return the first folder of a build that is there: its owner is whose the build is."""
+    """Return the first existing folder of a build; its owner is the owner of the build."""
     return next(folders_of(home, identity))
 
 
@@ -266,8 +275,8 @@ def is_removable(home: Home, identity: str) -> bool:
     return all(may_change(folder) for folder in folders_of(home, identity))
 
 
-def may_change(folder):
-    """Whether this user may remove entries of a folder: a mode of its own is no hindrance."""
+def may_change(folder: Path) -> bool:
+    """Return whether this user may remove entries of a folder; the owner can change its mode."""
     return folder.stat().st_uid == os.geteuid() or os.access(str(folder), os.W_OK | os.X_OK)
 
 
@@ -283,13 +292,13 @@ def unpublished(home: Home, versions: "tuple[Version, ...] | None" = None) -> "t
 
 
 def named(home: Home) -> "set[str]":
-    """Return the ids of the prefixes that any modulefile of an environment speaks of."""
+    """Return the ids of the prefixes that modulefiles of an environment name."""
     files = (path for path in entries(home.modulefiles) if path.is_file())
     return {identity for path in files for identity in named_prefixes(home, path)}
 
 
 def strangers(home: Home) -> "tuple[str, ...]":
-    """Return the folders of an environment that are not known to be ours: they are left alone."""
+    """Return the folders of an environment that envbuild did not make; they are left alone."""
     numbered = {version.id for version in read_registry(home)} | set(unpublished(home))
     kinds = ("", ".build", ".evidence")
     ours = {f"{identity}{kind}" for identity in numbered for kind in kinds} | {home.scratch.name}

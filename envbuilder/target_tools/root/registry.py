@@ -7,7 +7,6 @@ import json
 import re
 from pathlib import Path
 from types import MappingProxyType
-from typing import Callable, Mapping
 
 from .. import sharing
 from ..files import (
@@ -23,20 +22,24 @@ from ..files import (
 from ..sharing import STAMP
 from .layout import DEFAULT_FILES, Home, Version, is_folder
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Mapping
+
 SCHEMA = 1
 IDENTITY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]*$")
 # What a prefix is called: so many digits of its lock's hash. Nothing else is one.
 PREFIX = re.compile(r"[0-9a-f]{12}")
 MODULEFILE = re.compile(r"([1-9][0-9]{0,8})(\.lua)?")
 MOST_NUMBERS = 10**9 - 1
-NOTHING = MappingProxyType({})
+NOTHING: "Mapping[int, Version]" = MappingProxyType({})
 
 
 def read_registry(home: Home) -> "tuple[Version, ...]":
     """Return the numbers of an environment, removed ones too, in their order.
 
-    What a modulefile names counts, as that is what is loaded: a registry that is lost, damaged,
-    edited, or older, as from a backup, takes nothing away and gives no number another meaning.
+    Modulefiles take precedence, because users load them: a registry that is lost, damaged, edited
+    or restored from a backup removes no number and changes none.
     """
     told = {each.number: each for each in registered(home)[0]}
     numbers = {**told, **{each.number: each for each in from_modulefiles(home, told)}}
@@ -44,13 +47,13 @@ def read_registry(home: Home) -> "tuple[Version, ...]":
 
 
 def problems(home: Home) -> "list[str]":
-    """Return what is wrong with the registry and the modulefiles, and what becomes of it."""
+    """Return the problems of the registry and the modulefiles, and how they are resolved."""
     found = []
     problem = registered(home)[1]
     if problem is not None:
         found.append(
-            f"{home.registry_file} is damaged: {problem}; the numbers are those of its "
-            "modulefiles, and the next envbuild create or remove of it writes that file anew"
+            f"{home.registry_file} is damaged: {problem}; the numbers come from its "
+            "modulefiles; the next envbuild create or remove writes the file again"
         )
     names = {*DEFAULT_FILES.values(), home.last_number_file.name}
     for path in entries(home.modulefiles):
@@ -59,15 +62,15 @@ def problems(home: Home) -> "list[str]":
                 fault = irregularity(path.stat(), MAX_BYTES)
             except OSError as error:
                 fault = error.strerror
-            more = f"; envbuild rollback {home.name} --to N writes it anew"
+            more = f"; envbuild rollback {home.name} --to N writes it again"
             if fault:
                 more = more if path.name in DEFAULT_FILES.values() else ""
-                found.append(f"{path} is not read: {fault}{more}")
+                found.append(f"cannot read {path}: {fault}{more}")
     return found
 
 
-def registered(home):
-    """Return what the registry alone says, as far as it can be read, and what is wrong with it."""
+def registered(home: Home) -> "tuple[list[Version], str | None]":
+    """Return the readable versions of the registry alone, and its problem or None."""
     try:
         registry = read_json(home.registry_file)
     except (FileNotFoundError, NotADirectoryError):
@@ -75,15 +78,16 @@ def registered(home):
     except IrregularFileError as error:
         return [], str(error)
     except ValueError as error:
-        return [], f"no JSON: {error}"
+        return [], f"not JSON: {error}"
     values = registry.get("versions", []) if isinstance(registry, dict) else None
     if not isinstance(values, list):
-        return [], "it must hold a list of versions"
-    versions, problem = {}, None
+        return [], "it must contain a list of versions"
+    versions: "dict[int, Version]" = {}
+    problem = None
     for value in values:
         version = read_version(value)
         if version is None or version.number in versions:
-            fault = "this is no version" if version is None else "this number is there twice"
+            fault = "not a version" if version is None else "duplicate number"
             problem = problem or f"{fault}: {json.dumps(value)[:100]}"
         else:
             versions[version.number] = version
@@ -91,21 +95,23 @@ def registered(home):
 
 
 def heal_registry(home: Home, say: "Callable[[str], None]") -> None:
-    """Write a damaged registry anew, and keep the damaged one. The lock must be held."""
+    """Write a damaged registry again, and keep the damaged file. The lock must be held."""
     problem = registered(home)[1]
     if problem:
         aside = home.registry_file.with_name(f"{STAMP}.damaged")
         versions = read_registry(home)
         home.registry_file.replace(aside)
         write_registry(home, versions)
-        say(f"{home.registry_file} was damaged ({problem}): written anew, the old one is {aside}")
+        say(
+            f"{home.registry_file} was damaged ({problem}): wrote a new one, the old one is {aside}"
+        )
 
 
 def from_modulefiles(home: Home, told: "Mapping[int, Version]" = NOTHING) -> "list[Version]":
     """Return the numbers whose modulefile names a prefix of the environment that is there.
 
-    *told*: what the registry says, for a modulefile that cannot be read, and where it names several
-    prefixes. Raises OSError for one that cannot be read and is not told.
+    *told*: the versions of the registry, for modulefiles that cannot be read or name several
+    prefixes. Raises OSError if a modulefile cannot be read and the registry lacks its number.
     """
     found = []
     for path in entries(home.modulefiles):
@@ -130,18 +136,18 @@ def from_modulefiles(home: Home, told: "Mapping[int, Version]" = NOTHING) -> "li
 
 
 def named_prefixes(home: Home, path: Path) -> "list[str]":
-    """Return the ids of the prefixes of an environment that a modulefile speaks of.
+    """Return the ids of the prefixes of an environment that a modulefile names.
 
-    The root may be reached by several paths: what counts is the end of it. What is not read, as
-    ``problems`` reports it, names none.
+    The root may have several paths, so only the end of a path is compared. A modulefile that is not
+    read (see ``problems``) names none.
     """
     text = text_or_none(path) or ""
     found = re.findall(rf"/{re.escape(home.name)}/({PREFIX.pattern})(?![0-9A-Za-z._-])", text)
     return list(dict.fromkeys(found))
 
 
-def read_version(value):
-    """Return a number of the registry; None for what is none."""
+def read_version(value: "Any") -> "Version | None":
+    """Parse a version of the registry; return None if it is invalid."""
     try:
         version = Version(**value)
         right = type(version.number) is int and 0 < version.number <= MOST_NUMBERS
@@ -161,7 +167,7 @@ def write_registry(home: Home, versions: "tuple[Version, ...]") -> None:
 
 
 def default_number(home: Home) -> "int | None":
-    """Return the number that ``module load NAME`` means, read from the file that says so."""
+    """Return the number of the default, from the file that defines ``module load NAME``."""
     for name in DEFAULT_FILES.values():
         match = re.search(r'["/]([0-9]{1,9})"', text_or_none(home.modulefiles / name) or "")
         if match:
@@ -170,11 +176,11 @@ def default_number(home: Home) -> "int | None":
 
 
 def removal_hints(home: Home, version: Version) -> "tuple[str, ...]":
-    """Return the commands that take a number away: the default only when it is it no longer."""
+    """Return the commands that remove a number; a default is replaced first."""
     name, root = f"{home.name}/{version.number}", f"--root '{home.root}'"
     if version.number != default_number(home):
-        return (f"envbuild remove {name} {root} takes it away",)
-    everything = f"envbuild remove {home.name} --all {root} takes all of it away"
+        return (f"envbuild remove {name} {root} removes it",)
+    everything = f"envbuild remove {home.name} --all {root} removes all numbers"
     others = {each.number for each in from_modulefiles(home)} - {version.number}
     if not others:
         return (everything,)

@@ -3,7 +3,7 @@
 import os
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .. import sharing
 from ..errors import UsageError
@@ -40,19 +40,19 @@ class Root(NamedTuple):
         return Home(self.path, name)
 
     def homes(self) -> "list[Home]":
-        """Return every environment of the root, by name; one whose registry is lost, too."""
+        """Return all environments of the root by name, also those without a registry."""
         homes = [Home(self.path, each.name) for each in sorted(self.path.iterdir())]
         return [each for each in homes if each.registry_file.exists() or from_modulefiles(each)]
 
 
-def find_root(path):
-    """Return the root that a folder is, stamped or not; None for any other folder."""
+def find_root(path: Path) -> "Root | None":
+    """Return the root in a folder, stamped or not; None if the folder is not a root."""
     return read_stamp(path) or root_of_bundles(path)
 
 
-def read_stamp(path):
-    """Return the root that a folder is, None for any other folder."""
-    file, stranger = path / STAMP, None
+def read_stamp(path: Path) -> "Root | None":
+    """Return the root in a stamped folder; None without a stamp. Raises UsageError."""
+    file, stranger, problem = path / STAMP, None, None
     try:
         stamp, stranger = sharing.read_stamp(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -60,41 +60,44 @@ def read_stamp(path):
     except IrregularFileError as error:
         stamp, problem = {}, str(error)
     except ValueError as error:
-        stamp, problem = {}, f"no JSON: {error}"
+        stamp, problem = {}, f"not JSON: {error}"
     else:
         problem = stamp_problem(stamp)
     schema = stamp.get("schema") if isinstance(stamp, dict) else None
     if isinstance(schema, int) and schema > SHARED_SCHEMA:
         raise UsageError(
-            f"the root {path} was made by a newer envbuild: its schema is {schema}, "
-            f"this one knows {SHARED_SCHEMA}",
+            "root.newer-schema",
+            f"the root {path} has schema {schema} of a newer envbuild; "
+            f"this envbuild supports schema {SHARED_SCHEMA}",
             "update envbuild, or use another --root",
         )
     if problem:
         raise UsageError(
+            "root.stamp-damaged",
             f"{file} is damaged: {problem}",
-            'it should hold {"schema": 1, "site": "...", "arch": "..."}, of a shared root '
+            'it should contain {"schema": 1, "site": "...", "arch": "..."}; for a shared root '
             '{"schema": 2, ..., "group": "..."}',
         )
     if stranger and "group" in stamp:
         owner = sharing.user_name(path.stat().st_uid)
         raise UsageError(
-            f"{file} says that group {stamp['group']} shares the root, and {stranger} wrote it; "
-            f"the folder is {owner}'s, who alone can share it",
-            f"if it was meant so, root makes it {owner}'s: chown {owner} '{file}'; "
-            "else use another --root",
+            "root.stamp-owner-mismatch",
+            f"{file} shares the root with group {stamp['group']}, but {stranger} wrote it; only "
+            f"the owner of the folder, {owner}, can share it",
+            f"if this is intended, run as root: chown {owner} '{file}'; "
+            "otherwise use another --root",
         )
     return Root(path, stamp["site"], stamp["arch"], stamp.get("group"))
 
 
-def stamp_problem(stamp):
-    """Return what is wrong with a stamp, or None."""
+def stamp_problem(stamp: Any) -> "str | None":
+    """Return the problem of a stamp, or None."""
     if not isinstance(stamp, dict):
-        return "no object"
+        return "not a JSON object"
     if set(stamp) - {"schema", "group"} != {"site", "arch"}:
-        return "it must hold site and arch"
+        return "it must contain site and arch"
     if ("group" in stamp) != (stamp.get("schema") == SHARED_SCHEMA):
-        return "schema 2 names the group that shares the root, and schema 1 none"
+        return "schema 2 requires a group, schema 1 allows none"
     group = stamp.get("group", "-")
     if not (isinstance(group, str) and group.isprintable() and group.strip()):
         return "its group must be a name"
@@ -102,11 +105,11 @@ def stamp_problem(stamp):
     return None if names else "site and arch must be names"
 
 
-def root_of_bundles(path):
+def root_of_bundles(path: Path) -> "Root | None":
     """Return the root that bundles of an earlier release made, which wrote no stamp.
 
-    They published without a proof, as number 1, from a build folder that says that it was copied;
-    its lock says for which site. Nothing is written: ``open_root`` stamps it.
+    They published number 1 without a proof, from a build folder that is marked as copied; its lock
+    names the site. Nothing is written: ``open_root`` stamps it.
     """
     for folder in entries(path / "modulefiles"):
         home = Home(path, folder.name)
@@ -134,19 +137,22 @@ def make_root(root: Root) -> None:
     group = sharing.group_number(root.shared)
     if not sharing.may_write(group):
         raise UsageError(
-            f"you are not in group {root.shared}: you cannot share a root with it",
-            "groups shows yours; after a change to them, log in anew",
+            "root.not-group-member",
+            f"cannot share the root with group {root.shared}: you are not a member",
+            "groups lists your groups; log in again after a change",
         )
     make_folder(root.path)
     if not sharing.may_share(root.path, os.geteuid(), group):
         raise UsageError(
-            f"{root.path} belongs to {sharing.owner_of(root.path)}, who alone can share it",
-            "give --root a folder of your own, or a new one",
+            "root.not-owner",
+            f"cannot share {root.path}: it belongs to {sharing.owner_of(root.path)}",
+            "use --root with a new folder or one of your own",
         )
     try:
         sharing.share_folder(root.path, group)
     except PermissionError as error:
         raise UsageError(
+            "root.wrong-group-permissions",
             f"{sharing.misfit(root.path, group)}, and it belongs to {sharing.owner_of(root.path)}",
             repair(root.path, root.shared),
         ) from error
@@ -154,7 +160,7 @@ def make_root(root: Root) -> None:
     write_atomically(root.path / STAMP, canonical_json(stamp), mode=0o644)
 
 
-def repair(folder, group):
-    """Return the advice for a folder that does not fit the group that shares the root."""
+def repair(folder: Path, group: "str | None") -> str:
+    """Return the hint for a folder whose group or mode does not fit the shared root."""
     mode = f"{sharing.FOLDER_MODE:o}"
-    return f"its owner can mend it: chgrp {group} '{folder}' && chmod {mode} '{folder}'"
+    return f"its owner can fix it: chgrp {group} '{folder}' && chmod {mode} '{folder}'"

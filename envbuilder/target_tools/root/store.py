@@ -17,21 +17,22 @@ from .stamp import Root, find_root, make_root, repair
 
 # What a root's path must not hold, and what would come of it in an environment there.
 UNSAFE = {
-    ";": "ld.so and CMake would split their lists of folders there",
-    "$": "the activate script of a virtualenv and the first lines of its programs would run it",
-    "`": "the activate script of a virtualenv and the first lines of its programs would run it",
-    '"': "it would end a quoted path in the scripts of a virtualenv",
-    "\\": "the scripts of a virtualenv would leave it out",
+    ";": "ld.so and CMake split lists of folders at it",
+    "$": "the activate script of a virtualenv and the first lines of its programs run it",
+    "`": "the activate script of a virtualenv and the first lines of its programs run it",
+    '"': "it ends a quoted path in the scripts of a virtualenv",
+    "\\": "the scripts of a virtualenv drop it",
 }
 
 
 def check_root_path(path: Path) -> None:
-    """Raise UsageError for a root whose path the scripts of an environment cannot hold."""
+    """Raise UsageError if the path of a root contains characters that break scripts."""
     for character in str(path):
         if character in UNSAFE:
             raise UsageError(
-                f"the root {path} holds a {character!r}: {UNSAFE[character]}",
-                "give --root a folder whose path has none",
+                "root.unsafe-path",
+                f"the path of the root {path} contains {character!r}: {UNSAFE[character]}",
+                "use --root with a path without this character",
             )
 
 
@@ -45,8 +46,9 @@ def read_root(path: Path) -> Root:
     found = find_root(path)
     if found is None:
         raise UsageError(
+            "root.missing",
             f"there is no root at {path}",
-            "envbuild create makes one; --root DIR names another",
+            "create one with envbuild create, or use another one with --root DIR",
         )
     return found
 
@@ -67,21 +69,26 @@ def open_root(
     if found is None:
         if path.exists() and not path.is_dir():
             raise UsageError(
-                f"{path} is a file, not a folder", "give --root a new or an empty folder"
+                "root.not-a-folder",
+                f"{path} is a file, not a folder",
+                "use --root with a new or an empty folder",
             )
         if path.is_dir() and any(path.iterdir()):
             raise UsageError(
-                f"{path} is not empty and not a root of envbuild",
-                "give --root a new or an empty folder",
+                "root.not-empty",
+                f"{path} is not empty and is not a root of envbuild",
+                "use --root with a new or an empty folder",
             )
         found = Root(path, site, arch, shared)
     if found.arch != arch:
         raise UsageError(
-            f"the root {path} holds environments for {found.arch}, not for {arch}",
-            "architectures often share a file system: give each its own --root",
+            "root.other-architecture",
+            f"the root {path} is for {found.arch}, not for {arch}",
+            "use another --root for each architecture",
         )
     if found.site != site and not others:
         raise UsageError(
+            "root.other-site",
             f"the root {path} belongs to site {found.site}, not to {site}",
             f"use --site {found.site}, or another --root",
         )
@@ -93,22 +100,23 @@ def open_root(
     return found
 
 
-def check_same_group(root, shared):
+def check_same_group(root: Root, shared: "str | None") -> None:
     """Raise UsageError if a root is not shared with the group that was asked for."""
     if shared in (None, root.shared):
         return
     said = f"shared with group {root.shared}" if root.shared else "not shared with any group"
     raise UsageError(
+        "root.other-group",
         f"the root {root.path} is {said}",
-        f"a root is shared from its beginning: give --shared {shared} another --root",
+        f"a root is shared when it is created; use another --root with --shared {shared}",
     )
 
 
 def check_writable(root: Root) -> None:
-    """Raise UsageError in a shared root for who is no member, or if its modes do not fit.
+    """Raise UsageError if this user is not a member of a shared root, or if its modes do not fit.
 
-    For every verb that changes something, before it does. In a root of one user its modes decide.
-    Raises OSError where the file system is read-only.
+    Every verb that changes something calls it first. A root that is not shared has only its modes.
+    Raises OSError if the file system is read-only.
     """
     if os.statvfs(str(root.path)).f_flag & os.ST_RDONLY:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(root.path))
@@ -116,14 +124,16 @@ def check_writable(root: Root) -> None:
         return
     if not sharing.may_write(sharing.group_number(root.shared)):
         raise UsageError(
-            f"the root {root.path} is shared with group {root.shared}, and you are not in it",
-            "its environments can be loaded, listed and shown; nothing was changed",
-            "after you became a member, log in anew",
+            "root.not-group-member",
+            f"the root {root.path} is shared with group {root.shared}; you are not a member",
+            "nothing was changed; you can load, list and show its environments",
+            "after you become a member, log in again",
         )
     found = misfits(root)
     if found:
         folder = found[0][0]
         raise UsageError(
+            "root.wrong-group-permissions",
             f"the root is shared with group {root.shared}, but {found[0][1]}",
             repair(folder, root.shared),
         )
@@ -154,7 +164,9 @@ def open_home(root: Root, name: str) -> Home:
     home = root.home(name)
     for folder, why in misfits(root, home):
         raise UsageError(
-            f"the root is shared with group {root.shared}, but {why}", repair(folder, root.shared)
+            "root.wrong-group-permissions",
+            f"the root is shared with group {root.shared}, but {why}",
+            repair(folder, root.shared),
         )
     home.make_folder(home.folder)
     if not home.registry_file.exists():

@@ -7,23 +7,31 @@ from datetime import timedelta
 from . import rank_env, traffic
 from .api import Api, take_cuda, torch_words
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+    from .api import Array
+    from .recorder import Recorder
+
 
 class Distributed(Api):
-    """The backend is the transport that is asked for, Gloo where none is."""
+    """The backend is the requested transport (default: Gloo)."""
 
     modules = ("numpy", "torch", "torch.distributed")
 
-    def __init__(self, options, recorder):
+    def __init__(self, options: "argparse.Namespace", recorder: "Recorder") -> None:
         super().__init__(options, recorder)
-        self.lacks["allgather"] = "torch.distributed gathers equal shapes alone"
+        self.lacks["allgather"] = "torch.distributed gathers only equal shapes"
         self.lacks["mismatch"] = "torch.distributed does not compare shapes"
 
-    def prepare(self):
+    def prepare(self) -> None:
         self.backend = self.transport or "gloo"
         if self.backend == "nccl":
             self.log_nccl()
 
-    def init(self):
+    def init(self) -> None:
         self.torch = sys.modules["torch"]
         self.group = sys.modules["torch.distributed"]
         rank, size, local_rank, local_size = rank_env.place() or (0, 1, 0, 1)
@@ -42,44 +50,44 @@ class Distributed(Api):
         self.rank, self.size = self.group.get_rank, self.group.get_world_size
         self.barrier, self.shutdown = self.group.barrier, self.group.destroy_process_group
 
-    def framework(self):
+    def framework(self) -> str:
         return torch_words(self.torch, self.device)
 
-    def _tensor(self, values):
+    def _tensor(self, values: "Array") -> "Any":
         # A copy: the operations work in place, and the judged input must stay as it is. It is in
         # torch's own memory: to release numpy's a thread waits for Python, while the end of a
         # PyTorch before 1.9 waits for that thread, and holds Python (TORCH-224).
         return self.torch.tensor(values, device=self.device)
 
-    def allreduce(self, values):
+    def allreduce(self, values: "Array") -> "Array":
         tensor = self._tensor(values)
         self.group.all_reduce(tensor)
         return tensor.cpu().numpy()
 
-    def allgather(self, values):
+    def allgather(self, values: "Array") -> "Array":
         tensor = self._tensor(values)
         parts = [self.torch.empty_like(tensor) for _ in range(self.size())]
         self.group.all_gather(parts, tensor)
         return self.torch.cat(parts).cpu().numpy()
 
-    def broadcast(self, values, root):
+    def broadcast(self, values: "Array", root: int) -> "Array":
         tensor = self._tensor(values)
         self.group.broadcast(tensor, src=root)
         return tensor.cpu().numpy()
 
-    def carried(self):
+    def carried(self) -> "list[dict[str, str]]":
         source = f"torch.distributed.get_backend() is {self.used}{self.nccl_words()}"
         names = ("allreduce", "allgather", "broadcast")
         return [traffic.claim(name, self.used, source) for name in names]
 
 
-def meeting(size, options, recorder):
-    """Return where the ranks find each other.
+def meeting(size: int, options: "argparse.Namespace", recorder: "Recorder") -> str:
+    """Return the init_method URL at which the ranks meet.
 
-    torchrun says where; for other launchers a file in the folder of the run does, which all
-    ranks see. Its name is of this run alone: a file that is left over would be joined.
+    torchrun sets the address; with other launchers it is a file in the folder of the run, which
+    all ranks see. Its name contains the nonce, because ranks would join the file of another run.
     """
     if os.environ.get("MASTER_ADDR") and os.environ.get("MASTER_PORT"):
         return "env://"
     alone = "" if size > 1 else f"-{recorder.identity}"
-    return (options.out.resolve() / f"meeting-{options.nonce}{alone}").as_uri()
+    return str((options.out.resolve() / f"meeting-{options.nonce}{alone}").as_uri())

@@ -3,9 +3,18 @@
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 
 from .pattern import EXACT, Pattern, differing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from types import ModuleType
+
+    from .api import Api, Array
+    from .recorder import Problem, Recorder
 
 # Seconds that the timing of one size should take; it sets the number of repetitions.
 TIMING_BUDGET = 0.03
@@ -25,7 +34,9 @@ MOST_ROWS, COLUMNS = 64, 3
 class Conversation:
     """One small method for each check, so there are many. ``api`` talks in numpy's arrays."""
 
-    def __init__(self, api, numpy, recorder, options):
+    def __init__(
+        self, api: "Api", numpy: "ModuleType", recorder: "Recorder", options: "argparse.Namespace"
+    ) -> None:
         self.api = api
         self.numpy = numpy
         self.recorder = recorder
@@ -34,9 +45,10 @@ class Conversation:
         self.rank = api.rank()
         self.size = api.size()
         self.pattern = Pattern(numpy, self.size)
-        self.latest = None  # of the allreduce before: values, their sums, and its seconds
+        # Values of the allreduce before, their sums, and its seconds.
+        self.latest: "tuple[Array, ...]" = ()
 
-    def run(self):
+    def run(self) -> None:
         self.check("hello", self.hello)
         self.check("world", self.world)
         for dtype in EXACT:
@@ -53,18 +65,24 @@ class Conversation:
             self.check("allreduce", partial(self.allreduce, TIMED, nbytes), TIMED, nbytes)
             self.check("timing", self.timing, TIMED, nbytes)
 
-    def check(self, name, work, dtype=None, nbytes=None):
+    def check(
+        self,
+        name: str,
+        work: "Callable[[], Problem]",
+        dtype: "str | None" = None,
+        nbytes: "int | None" = None,
+    ) -> None:
         self.recorder.check(name, work, dtype, nbytes)
 
-    def can(self, name, dtype=None):
+    def can(self, name: str, dtype: "str | None" = None) -> bool:
         """Return whether a check can be made; one that cannot is recorded with the reason."""
         why = self.api.lacks.get((name, dtype)) or self.api.lacks.get(name)
         if why:
             self.recorder.leave_out(name, why, dtype)
         return not why
 
-    def gathers(self, counts):
-        """Check allgather, rank n giving ``counts[n]`` rows; the last one then gives none."""
+    def gathers(self, counts: "list[int]") -> None:
+        """Check allgather: ``counts[n]`` rows from rank n, then no rows from the last."""
         if self.can("allgather"):
             self.check("allgather", partial(self.allgather, "int64", counts), "int64")
             work = partial(self.allgather, "float32", [*counts[:-1], 0])
@@ -73,7 +91,7 @@ class Conversation:
             work = partial(self.allgather, "int64", [3] * self.size)
             self.check("allgather of equal rows", work, "int64")
 
-    def sizes(self, dtype):
+    def sizes(self, dtype: str) -> "list[int]":
         """Return the sizes that are not timed."""
         item = self.numpy.dtype(dtype).itemsize
         some = [4, 4096, 2**20, min(self.max_bytes, LARGE_ENOUGH)]
@@ -81,14 +99,14 @@ class Conversation:
         sizes = [max(item, size // item * item) for size in sizes if size <= self.max_bytes]
         return sorted(set(sizes))
 
-    def hello(self):
+    def hello(self) -> "Problem":
         said = f"Hello from: {self.rank}"
         sys.stdout.write(said + "\n")
         sys.stdout.flush()
         wrong = not 0 <= self.rank < self.size
         return {"problem": f"rank {self.rank} of {self.size}" if wrong else None, "said": said}
 
-    def world(self):
+    def world(self) -> "Problem":
         found = self.api.allgather(self.numpy.array([self.rank], dtype="int64")).tolist()
         if self.size != self.asked:
             return f"size is {self.size}, must be {self.asked}"
@@ -96,7 +114,7 @@ class Conversation:
             return f"the ranks are {found[:20]}, must be 0 to {self.size - 1}"
         return None
 
-    def allreduce(self, dtype, nbytes):
+    def allreduce(self, dtype: str, nbytes: int) -> "Problem":
         count = nbytes // self.numpy.dtype(dtype).itemsize
         table, sums = self.pattern.tables(dtype)
         values = self.pattern.spread(table[self.rank], count)
@@ -106,7 +124,7 @@ class Conversation:
         changed = self.pattern.difference(values, table[self.rank])
         return problem or (changed and f"the input was changed: {changed}")
 
-    def compare(self, result, expected):
+    def compare(self, result: "Array", expected: "Array") -> "str | None":
         """Return how a small result differs from what is expected, or None."""
         problem = kind_of(result, str(expected.dtype), expected.shape)
         bad = [] if problem else self.numpy.flatnonzero(result != expected)
@@ -114,13 +132,13 @@ class Conversation:
             problem = differing(len(bad), bad[0], result.flat[bad[0]], expected.flat[bad[0]])
         return problem
 
-    def allgather(self, dtype, counts):
+    def allgather(self, dtype: str, counts: "list[int]") -> "Problem":
         rows = self.numpy.arange(MOST_ROWS * COLUMNS, dtype=dtype).reshape(MOST_ROWS, COLUMNS)
         parts = [rows[:count] + 1000 * (rank + 1) for rank, count in enumerate(counts)]
         expected = self.numpy.concatenate(parts)
         return self.compare(self.api.allgather(parts[self.rank]), expected)
 
-    def broadcast(self):
+    def broadcast(self) -> "Problem":
         problems = []
         for root in range(self.size):
             expected = self.numpy.arange(1000, dtype="int64") + 7919 * (root + 1)
@@ -132,9 +150,10 @@ class Conversation:
                 problems.append(f"from root {root}: {problem or 'the input was changed'}")
         return problems[0] if problems else None  # not sooner: the other ranks go on
 
-    def barrier(self):
+    def barrier(self) -> "Problem":
         """Come late on one rank after the other; whether all waited is seen from the records."""
-        entered, left = [], []
+        entered: "list[float]" = []
+        left: "list[float]" = []
         for late in sorted({0, self.size - 1}):
             self.api.barrier()
             if self.rank == late:
@@ -144,7 +163,7 @@ class Conversation:
             left.append(time.monotonic())
         return {"problem": None, "entered": entered, "left": left}
 
-    def mismatch(self):
+    def mismatch(self) -> "Problem":
         values = self.numpy.ones(4 if self.rank == 0 else 3, dtype="float32")
         try:
             self.api.allreduce(values)
@@ -154,8 +173,8 @@ class Conversation:
             raise
         return f"shapes differed between ranks, yet no {self.api.mismatch} was raised"
 
-    def timing(self):
-        """Time what was just summed and checked; the last result must be exact as well."""
+    def timing(self) -> "Problem":
+        """Time the previous allreduce; the last result must be exact as well."""
         values, sums, first = self.latest
         # The first of all may have made connections.
         result, again = self.timed(values)
@@ -167,25 +186,25 @@ class Conversation:
         while len(times) < agreed:
             result, seconds = self.timed(values)
             times.append(seconds)
-        self.latest = None
+        self.latest = ()
         problem = self.pattern.difference(result, sums)
         return {"problem": problem, "median": statistics.median(times), "repetitions": len(times)}
 
-    def timed(self, values):
+    def timed(self, values: "Array") -> "tuple[Array, float]":
         """Return the sum over all ranks, and the seconds that it took."""
         started = time.perf_counter()
         result = self.api.allreduce(values)
         return result, time.perf_counter() - started
 
 
-def steps(max_bytes):
+def steps(max_bytes: int) -> "list[int]":
     """Return the message sizes in bytes, in powers of four up to the largest."""
     largest = max_bytes // 4 * 4
     return [4**power for power in range(1, 17) if 4**power < largest] + [largest]
 
 
-def kind_of(result, dtype, shape):
-    """Return what is wrong with the type or shape of a result, or None."""
+def kind_of(result: object, dtype: str, shape: "tuple[int, ...]") -> "str | None":
+    """Return the problem of the type or shape of a result, or None."""
     found = (str(getattr(result, "dtype", type(result))), getattr(result, "shape", None))
     text = "the result has dtype {} and shape {}, must be {} and {}"
     return None if found == (dtype, shape) else text.format(*found, dtype, shape)

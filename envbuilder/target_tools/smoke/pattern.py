@@ -1,5 +1,12 @@
 """Numbers whose sum over all ranks is known and exact."""
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+    from .api import Array
+
 # The largest integer up to which every integer has an exact value.
 EXACT = {"int32": 2**31 - 1, "int64": 2**63 - 1}
 EXACT.update(float16=2**11, float32=2**24, float64=2**53)
@@ -15,7 +22,7 @@ class Pattern:
     number of ranks and elements without adding arrays, and without the runtime.
     """
 
-    def __init__(self, numpy, ranks):
+    def __init__(self, numpy: "ModuleType", ranks: int) -> None:
         self.numpy = numpy
         self.ranks = ranks
         # A multiplicative hash; no product of these numbers needs more than 63 bits.
@@ -23,7 +30,7 @@ class Pattern:
         mixed ^= mixed >> 15
         self.classes = (mixed % CLASSES).astype("uint8")
 
-    def tables(self, dtype):
+    def tables(self, dtype: str) -> "tuple[Array, Array]":
         """Return (values by rank and class, their sum by class), scaled to use dtype's range."""
         limit = EXACT[dtype]
         rank = self.numpy.arange(self.ranks, dtype="int64")[:, None]
@@ -38,7 +45,7 @@ class Pattern:
         table *= max(1, factor - 1 + factor % 2)
         return table.astype(dtype), table.sum(axis=0).astype(dtype)
 
-    def spread(self, table, count):
+    def spread(self, table: "Array", count: int) -> "Array":
         """Return *count* elements, each the table's value for its class."""
         period = self._period(table, count)
         values = self.numpy.empty(count, dtype=table.dtype)
@@ -47,10 +54,11 @@ class Pattern:
             part[:] = period[: part.size]
         return values
 
-    def difference(self, values, table):
-        """Return what differs from the table, or None."""
+    def difference(self, values: "Array", table: "Array") -> "str | None":
+        """Return how values differ from the table, or None."""
         period = self._period(table, values.size)
-        wrong, first = 0, ()
+        wrong = 0
+        first: "tuple[Any, ...]" = ()
         for start in range(0, values.size, PERIOD):
             part = values[start : start + PERIOD]
             expected = period[: part.size]
@@ -62,17 +70,17 @@ class Pattern:
             wrong += bad.size
         return differing(wrong, *first) if wrong else None
 
-    def _period(self, table, count):
+    def _period(self, table: "Array", count: int) -> "Array":
         """Return the elements up to the first that repeats: the rest is copied, or compared."""
         return table.take(self.classes[:count])
 
 
-def _same_bits(one, other):
+def _same_bits(one: "Array", other: "Array") -> bool:
     """Return whether two arrays are equal bit by bit: quicker than their values for float16."""
     kind = f"u{one.itemsize}"
     return one.dtype == other.dtype and bool((one.view(kind) == other.view(kind)).all())
 
 
-def differing(wrong, index, value, expected):
+def differing(wrong: int, index: int, value: "Any", expected: "Any") -> str:
     more = f" (and {wrong - 1} more)" if wrong > 1 else ""
     return f"element {index} is {value.item()!r}, must be {expected.item()!r}{more}"

@@ -20,13 +20,17 @@ from pathlib import Path
 
 from .. import proc
 from . import rank_env, traffic
-from .api import Mpi4py, Numpy
+from .api import Api, Mpi4py, Numpy
 from .api_horovod import HorovodTensorflow, HorovodTorch
 from .api_torch import Distributed
 from .conversation import Conversation
 from .recorder import Recorder
 
-APIS = {
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+APIS: "dict[str, type[Api]]" = {
     "numpy": Numpy,
     "mpi4py": Mpi4py,
     "torch.distributed": Distributed,
@@ -43,8 +47,8 @@ OVERTIME = 10
 PARTING = 0.5
 
 
-def begin(options):
-    """Open the record, and see to it that a hang leaves a stack and comes to an end."""
+def begin(options: argparse.Namespace) -> Recorder:
+    """Open the record, and arrange that a hang writes a stack and ends."""
     recorder = Recorder(options.out, options.nonce)
     path = options.out / f"stack-{recorder.identity}.txt"
     stacks = path.open("w", encoding="utf-8")  # stays open: a hang writes to it
@@ -71,8 +75,8 @@ def begin(options):
     return recorder
 
 
-def world_facts(api):
-    """Return who this rank is and what it runs with."""
+def world_facts(api: Api) -> "dict[str, Any]":
+    """Return the facts of this rank and its software."""
     package = importlib.import_module(api.modules[-1].partition(".")[0])
     mpi = sys.modules.get("mpi4py.MPI")
     vendor = mpi.get_vendor() if mpi else None
@@ -94,8 +98,8 @@ def world_facts(api):
     }
 
 
-def converse(options, recorder):
-    """Run everything, from the import of what is talked through to its shutdown."""
+def converse(options: argparse.Namespace, recorder: Recorder) -> None:
+    """Run all checks, from the import of the interface to its shutdown."""
     api = APIS[options.api](options, recorder)
     recorder.check("import", api.load)
     recorder.check("init", api.init)
@@ -108,19 +112,25 @@ def converse(options, recorder):
     recorder.write("end", failed=recorder.failed)
 
 
-def parse(arguments):
-    parser = argparse.ArgumentParser(description="Prove that the ranks can talk.")
-    parser.add_argument("--out", type=Path, required=True, help="folder for the records")
-    parser.add_argument("--nonce", required=True, help="names this run in every record")
-    parser.add_argument("--ranks", type=int, required=True, help="ranks that were asked for")
-    parser.add_argument("--max-bytes", type=int, default=64 * 2**20, help="largest message")
-    parser.add_argument("--timeout", type=float, default=120, help="seconds until it is a hang")
+def parse(arguments: "list[str] | None") -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Run one rank of the smoke test.")
     parser.add_argument(
-        "--api", choices=sorted(APIS), default="numpy", help="what is talked through"
+        "--out", type=Path, required=True, help="folder for the records of the ranks"
     )
-    parser.add_argument("--transport", choices=TRANSPORTS, help="what is to carry the data")
+    parser.add_argument("--nonce", required=True, help="identifier of this run in every record")
+    parser.add_argument("--ranks", type=int, required=True, help="number of ranks")
     parser.add_argument(
-        "--runtime", default="distributed_dl_training.numpy", help="the module of --api numpy"
+        "--max-bytes", type=int, default=64 * 2**20, help="largest message in bytes"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=120, help="seconds until the run counts as hung"
+    )
+    parser.add_argument(
+        "--api", choices=sorted(APIS), default="numpy", help="API that the ranks use"
+    )
+    parser.add_argument("--transport", choices=TRANSPORTS, help="required transport")
+    parser.add_argument(
+        "--runtime", default="distributed_dl_training.numpy", help="module for --api numpy"
     )
     options = parser.parse_args(arguments)
     if options.ranks < 1 or options.max_bytes < 4 or options.timeout <= 0:
@@ -128,7 +138,7 @@ def parse(arguments):
     return options
 
 
-def main(arguments=None):
+def main(arguments: "list[str] | None" = None) -> int:
     options = parse(arguments)
     recorder = begin(options)
     try:

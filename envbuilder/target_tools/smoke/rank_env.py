@@ -4,6 +4,7 @@ variables that shape how the ranks talk.
 
 import os
 import re
+from collections.abc import Mapping
 
 # (rank, size, rank on the node, processes on the node) as each launcher names them. torchrun and
 # horovodrun come first: they may themselves have been started by one of the others.
@@ -23,13 +24,13 @@ NAMES = (
 RANKS = [names[0] for names in NAMES] + ["PMIX_RANK"]
 
 
-def launcher_rank():
+def launcher_rank() -> "int | None":
     """Return the rank that the launcher set, or None."""
     values = (os.environ.get(name, "") for name in RANKS)
     return next((int(text) for text in values if text.isdigit()), None)
 
 
-def place():
+def place() -> "tuple[int, int, int, int] | None":
     """Return (rank, size, local rank, local size) as the launcher set them, or None.
 
     Where the launcher sets nothing about the node, one node is assumed to hold all ranks.
@@ -46,7 +47,7 @@ def place():
     return None
 
 
-def _number(text):
+def _number(text: str) -> "int | None":
     """Return the number that begins *text*: Slurm writes 4(x2) for four tasks on each of two."""
     found = re.match(r"[0-9]+", text)
     return int(found.group()) if found else None
@@ -68,7 +69,7 @@ SECRET = re.compile("TOKEN|SECRET|PASS|KEY|CREDENTIAL|COOKIE|AUTH|SIGNATURE", re
 LONGEST = 300
 
 
-def shaping(environ=os.environ):
+def shaping(environ: "Mapping[str, str]" = os.environ) -> "dict[str, str]":
     """Return the variables that shape how the ranks talk; of secrets their names alone."""
     return {
         name: "(left out)" if SECRET.search(name) else environ[name][:LONGEST]

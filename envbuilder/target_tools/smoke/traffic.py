@@ -26,23 +26,24 @@ NETWORK = re.compile(r"NCCL INFO (Using network \S+)")
 CARD = re.compile(r"/\d+")
 
 
-def libraries():
+def libraries() -> "list[str]":
     """Return the communication libraries that this process has mapped, sorted by path."""
     return [path for path in proc.mapped_libraries() if LIBRARY.search(path)]
 
 
-def claim(operation, transport, source):
-    """Return that *transport* carried *operation*, and who says so."""
+def claim(operation: str, transport: str, source: str) -> "dict[str, str]":
+    """Return the claim that *transport* carried *operation*, with its source."""
     return {"operation": operation, "transport": transport, "source": source}
 
 
-def from_timeline(text):
-    """Return which transport carried which operation, as Horovod's timeline has it.
+def from_timeline(text: str) -> "list[dict[str, str]]":
+    """Return the claims about transports in Horovod's timeline.
 
     Rank 0 writes it for all: a tensor (``pid``) begins an operation, and inside it the activities
     that move its data.
     """
-    inside, seen = {}, Counter()
+    inside: "dict[str, str]" = {}
+    seen: "Counter[tuple[str, str]]" = Counter()
     for name, tensor in BEGINS.findall(text):
         if name in OPERATIONS:
             inside[tensor] = OPERATIONS[name]
@@ -58,8 +59,8 @@ def from_timeline(text):
     ]
 
 
-def from_nccl(text):
-    """Return the words of NCCL's log that tell which NCCL ran, of groups, ways and the network."""
+def from_nccl(text: str) -> str:
+    """Return the words of NCCL's log about its version, groups, channels and network."""
     told = [" ".join(words) for words in VERSION.findall(text)]
     ways = [f"{via} {CARD.sub('', way)}" for via, way in WAY.findall(text)]
     found = [*told, *GROUP.findall(text), *ways, *NETWORK.findall(text)]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# horovod-nccl is not built: nothing of it is published in /projects/envbuild/taurus-ml/ppc64le; envbuild create horovod-nccl --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le builds it
+# horovod-nccl is not published in /projects/envbuild/taurus-ml/ppc64le; run envbuild create horovod-nccl --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le
 # Rendered from a plan, without a lock: no file's hash is decided. With one:
 #   envbuild lock horovod-nccl --output FILE; envbuild render --locked FILE ...
 # The other files of its folder: envbuild render --output FOLDER.
@@ -42,7 +42,7 @@ list_steps() {
   printf '%s\t%s\n' build-psutil 'build psutil 7.2.2'
   printf '%s\t%s\n' build-pyyaml 'build pyyaml 6.0.1'
   printf '%s\t%s\n' build-horovod 'build horovod 0.19.5'
-  printf '%s\t%s\n' verify 'look at the libraries that were built'
+  printf '%s\t%s\n' verify 'verify the libraries that were built'
   printf '%s\t%s\n' runtime 'build the collective runtime'
   printf '%s\t%s\n' check 'import every package and compare'
 }

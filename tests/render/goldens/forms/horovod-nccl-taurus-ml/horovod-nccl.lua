@@ -1,4 +1,4 @@
--- horovod-nccl is not built: nothing of it is published in /projects/envbuild/taurus-ml/ppc64le; envbuild create horovod-nccl --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le builds it
+-- horovod-nccl is not published in /projects/envbuild/taurus-ml/ppc64le; run envbuild create horovod-nccl --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le
 -- Environment horovod-nccl, id not-locked, lock sha256 none
 help(table.concat({
   "horovod-nccl/1: Horovod for TensorFlow, NCCL allreduce inside and MPI between nodes",

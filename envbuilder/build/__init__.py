@@ -1,0 +1,1 @@
+"""Building: backends, targets, scripts, and emulated systems."""

@@ -1,0 +1,1 @@
+"""A page of HTML about the environments of a root."""

@@ -1,0 +1,1 @@
+"""A copy of an existing conda environment."""

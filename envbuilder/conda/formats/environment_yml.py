@@ -1,0 +1,182 @@
+"""environment.yml: what is asked of conda and pip, with pins or without hashes.
+
+https://docs.conda.io/projects/conda, "Creating an environment file manually".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...documents.source import Source
+from ...documents.tree import Node, Pairs, Scalar
+from ...documents.yaml_nodes import parse
+from ...errors import Place
+from ...target_tools.names import without_credentials
+from ...text import shown
+from .packages import PackageList, spec_name, url_fault
+from .reading import Reading, node_at
+from .writing import yaml_text
+
+_AGAIN = "conda env export writes such a file"
+_KEYS = ("name", "channels", "dependencies", "variables")
+# A MatchSpec: CHANNEL::NAME, then a version and a build, or [KEY=VALUE].
+_SPEC = re.compile(
+    r"(?:[^\s\[\]]+::)?[A-Za-z0-9_][A-Za-z0-9_.+-]*(?:\s*[=<>!~ ][^\[\]]*)?(?:\[[^\[\]]*\])?"
+)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class EnvironmentFile:
+    """What an environment.yml says.
+
+    ``specs``: MatchSpecs, or URLs of packages. ``pip``: lines of a requirements file. ``places``:
+    where each spec and line of pip is written.
+    """
+
+    name: str | None = None
+    channels: tuple[str, ...] = ()
+    specs: tuple[str, ...] = ()
+    pip: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+    places: dict[str, Place] = field(default_factory=dict, compare=False, hash=False)
+
+
+def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
+    """Return what it says, and notes on what was left out. Raises DocumentError."""
+    root, problems = parse(source)
+    reading = Reading(_AGAIN, [*problems])
+    for key, _ in root.pairs:
+        if key.text not in _KEYS:
+            reading.note(key.place, f"{shown(key.text)} is left out")
+    if node_at(root, "dependencies") is None:
+        reading.wrong("package-list.missing-key", root.place, "dependencies is missing")
+    places: dict[str, Place] = {}
+    specs: list[str] = []
+    pip: list[str] = []
+    for each in reading.items(node_at(root, "dependencies"), "dependencies"):
+        if isinstance(each, Pairs):
+            pip += _pip(reading, each, places)
+        else:
+            specs += _spec(reading, each, places)
+    _check_names(reading, specs, places)
+    found = EnvironmentFile(
+        name=reading.text(root, "name", required=False),
+        channels=tuple(
+            reading.clean(each, root.index["channels"][1].place)
+            for each in reading.texts(node_at(root, "channels"), "channels")
+        ),
+        specs=tuple(specs),
+        pip=tuple(pip),
+        variables=tuple(_variables(reading, node_at(root, "variables"))),
+        places=places,
+    )
+    reading.check()
+    if pip and "pip" not in map(spec_name, specs):
+        reading.note(places[pip[0]], "pip is not in dependencies; conda adds it")
+    return found, tuple(reading.notes)
+
+
+def _spec(reading: Reading, node: Node, places: dict[str, Place]) -> list[str]:
+    if not isinstance(node, Scalar):
+        message = "a dependency must be text, or pip: with a list"
+        reading.wrong("package-list.not-text", node.place, message)
+        return []
+    text = node.text.strip()
+    if "://" in text and "::" not in text:
+        text = reading.clean(text, node.place)
+        fault = url_fault(text.partition("#")[0])
+        if fault:
+            message = f"not the URL of a conda package: {shown(text)}: {fault}"
+            reading.wrong("package-list.malformed-url", node.place, message)
+    else:
+        text = reading.clean(text, node.place)
+        if not _SPEC.fullmatch(text):
+            reading.wrong(
+                "package-list.malformed-dependency",
+                node.place,
+                f"not a dependency as conda reads it: {shown(text)}",
+                "write NAME, NAME=VERSION or NAME>=VERSION",
+            )
+    places.setdefault(text, node.place)
+    return [text]
+
+
+def _pip(reading: Reading, node: Pairs, places: dict[str, Place]) -> list[str]:
+    found = []
+    for key, value in node.pairs:
+        if key.text != "pip":
+            message = f"only pip can have its own list of dependencies, not {shown(key.text)}"
+            reading.wrong("package-list.unknown-key", key.place, message)
+            continue
+        for item in reading.items(value, "pip"):
+            if not isinstance(item, Scalar):
+                message = "each item of pip must be text"
+                reading.wrong("package-list.not-text", item.place, message)
+                continue
+            text = reading.clean(item.text.strip(), item.place)
+            places.setdefault(text, item.place)
+            found.append(text)
+    return found
+
+
+def _check_names(reading: Reading, specs: list[str], places: dict[str, Place]) -> None:
+    first: dict[str, str] = {}
+    for each in specs:
+        if "://" in each:
+            continue
+        before = first.setdefault(spec_name(each), each)
+        if before is not each:
+            message = f"{spec_name(each)} is listed twice: {shown(before)} and {shown(each)}"
+            reading.wrong(
+                "package-list.duplicate-package", places[each], message, "keep one of them"
+            )
+
+
+def _variables(reading: Reading, node: Node | None) -> list[tuple[str, str]]:
+    found = []
+    for key, value in reading.pairs(node, "variables"):
+        if not _VARIABLE.fullmatch(key.text):
+            message = f"not the name of a variable: {shown(key.text)}"
+            reading.wrong("package-list.malformed-variable", key.place, message)
+        elif not isinstance(value, Scalar):
+            reading.wrong("package-list.not-text", value.place, f"{key.text} must be text")
+        else:
+            found.append((key.text, value.text))
+    return found
+
+
+def write(environment: EnvironmentFile) -> str:
+    """Return the file."""
+    dependencies: list[Any] = [*environment.specs]
+    if environment.pip:
+        dependencies.append({"pip": [*environment.pip]})
+    said: dict[str, Any] = {
+        "name": environment.name,
+        "channels": [*environment.channels],
+        "dependencies": dependencies,
+        "variables": dict(environment.variables),
+    }
+    kept = {key: value for key, value in said.items() if value or key == "dependencies"}
+    return yaml_text(kept)
+
+
+def pinned(packages: PackageList, name: str | None = None) -> EnvironmentFile:
+    """Return the environment.yml that names just these packages; it holds no hashes.
+
+    conda solves it anew, and a channel that has replaced a file under its name gives another one.
+    """
+    options = [f"--index-url {packages.indexes[0]}"] if packages.indexes else []
+    options += [f"--extra-index-url {each}" for each in packages.indexes[1:]]
+    pip = [f"{each.name}=={each.version}" for each in packages.pip]
+    specs = [f"{each.name}={each.version}={each.build}" for each in packages.conda]
+    places = [*(each.place for each in packages.conda), *(each.place for each in packages.pip)]
+    return EnvironmentFile(
+        name=name,
+        channels=tuple(without_credentials(each) for each in packages.channels),
+        specs=tuple(specs),
+        pip=(*options, *pip) if pip else (),
+        places=dict(zip((*specs, *pip), places, strict=True)),
+    )

@@ -1,0 +1,182 @@
+"""Reading a file of another tool: every problem with its place, and notes on what was left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from ...documents.tree import Items, Node, Pairs, Scalar
+from ...errors import DocumentError, Place, Problem
+from ...redaction.secret_queries import without_secret_query
+from ...target_tools.names import without_credentials
+from ...text import shown
+from .packages import CondaEntry, PipEntry, url_fault
+
+_HASHES = {"sha256": re.compile(r"[0-9a-f]{64}"), "md5": re.compile(r"[0-9a-f]{32}")}
+MOST_VALUES = 2_000_000
+"""A lock of several platforms has more values than any document of ours."""
+
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+
+
+@dataclass
+class Reading:
+    """Gathers what is wrong with a file, and what a user must know of how it was read.
+
+    One class with many small methods: each keeps what it finds wrong and goes on reading.
+    ``again``: how such a file is made, the advice where something in it is wrong.
+    """
+
+    again: str
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def wrong(self, problem_id: str, place: Place, message: str, *hints: str) -> None:
+        """Keep a problem."""
+        self.problems.append(Problem(problem_id, message, place, hints or (self.again,)))
+
+    def stop(self, problem_id: str, place: Place, message: str, *hints: str) -> NoReturn:
+        """Raise DocumentError with this problem and those before it."""
+        self.wrong(problem_id, place, message, *hints)
+        raise DocumentError(tuple(self.problems))
+
+    def check(self) -> None:
+        """Raise DocumentError if anything is wrong."""
+        if self.problems:
+            raise DocumentError(tuple(self.problems))
+
+    def note(self, place: Place, text: str) -> None:
+        """Keep a note."""
+        self.notes.append(f"{place}: {text}")
+
+    def clean(self, url: str, place: Place) -> str:
+        """Return a URL without credentials; that it had some is a problem, which repeats none."""
+        found = without_credentials(url)
+        if found != url:
+            self.wrong(
+                "package-list.credentials-in-url",
+                place,
+                f"{shown(found)} contains credentials; they do not belong in a package list",
+                "remove them; conda, pip and envbuild read credentials from ~/.netrc",
+            )
+        return found
+
+    # ------------------------------------------------------------ nodes of YAML
+
+    def text(self, holder: Pairs, key: str, *, required: bool = True) -> str | None:
+        """Return the text at a key; None, and a problem if it is *required*, where there is none.
+
+        A number is the text that is written: 1.10 is no 1.1.
+        """
+        node = holder.index[key][1] if key in holder.index else None
+        if isinstance(node, Scalar) and not (node.plain and node.text in _NULL):
+            return node.text
+        if node is not None and not isinstance(node, Scalar):
+            self.wrong("package-list.not-text", node.place, f"{key} must be text")
+        elif required:
+            self.wrong("package-list.missing-key", holder.place, f"{key} is missing")
+        return None
+
+    def pairs(self, node: Node | None, what: str) -> Iterator[tuple[Scalar, Node]]:
+        """Yield keys and values of a mapping; nothing, and a problem, where it is none."""
+        if isinstance(node, Pairs):
+            yield from node.pairs
+        elif node is not None and not _is_null(node):
+            self.wrong("package-list.not-a-mapping", node.place, f"{what} must be a mapping")
+
+    def mappings(self, node: Node | None, what: str) -> Iterator[Pairs]:
+        """Yield the mappings of a list."""
+        for each in self.items(node, what):
+            if isinstance(each, Pairs):
+                yield each
+            else:
+                self.wrong(
+                    "package-list.not-a-mapping",
+                    each.place,
+                    f"each item of {what} must be a mapping",
+                )
+
+    def items(self, node: Node | None, what: str) -> Iterator[Node]:
+        """Yield the items of a list; nothing, and a problem, where it is none."""
+        if isinstance(node, Items):
+            yield from node.items
+        elif node is not None and not _is_null(node):
+            self.wrong("package-list.not-a-list", node.place, f"{what} must be a list")
+
+    def texts(self, node: Node | None, what: str) -> tuple[str, ...]:
+        """Return the items of a list of texts."""
+        found = []
+        for each in self.items(node, what):
+            if isinstance(each, Scalar):
+                found.append(each.text)
+            else:
+                self.wrong("package-list.not-text", each.place, f"each item of {what} must be text")
+        return tuple(found)
+
+    # ------------------------------------------------------------ packages
+
+    def hash(self, holder: Pairs | None, name: str) -> str | None:
+        """Return a hash of a package, None where there is none."""
+        text = self.text(holder, name, required=False) if holder else None
+        if holder and text is not None and not _HASHES[name].fullmatch(text):
+            place = holder.index[name][1].place
+            self.wrong("package-list.malformed-hash", place, f"not a {name}: {shown(text)}")
+            return None
+        return text
+
+    def conda(
+        self,
+        url: str,
+        place: Place,
+        hashes: Pairs | None = None,
+        size: str | None = None,
+        depends: tuple[str, ...] = (),
+    ) -> CondaEntry | None:
+        """Return a conda package; None, and a problem, where the URL is none of one."""
+        found = self.clean(url, place)
+        fault = url_fault(found)
+        if fault:
+            message = f"not the URL of a conda package: {shown(found)}: {fault}"
+            self.wrong("package-list.malformed-url", place, message)
+            return None
+        sums = {name: self.hash(hashes, name) for name in _HASHES}
+        number = int(size) if size and size.isdecimal() else None
+        return CondaEntry(found, size=number, depends=depends, place=place, **sums)
+
+    def pip(
+        self, holder: Pairs, url: str, hashes: Pairs | None, depends: tuple[str, ...]
+    ) -> PipEntry | None:
+        """Return a file of the package index; None, and a problem, where it is none."""
+        name, version = self.text(holder, "name"), self.text(holder, "version")
+        if name is None or version is None:
+            return None
+        # A signed link is one of an index, and pip is asked for the file's release.
+        found = self.clean(without_secret_query(url), holder.place)
+        if not re.match(r"(https?|file)://", found):
+            self.wrong(
+                "package-list.not-from-index",
+                holder.place,
+                f"{shown(name)} comes from {shown(found)}: only files of an index (http, https or "
+                "file) are supported",
+                "publish it on an index, or remove it",
+            )
+            return None
+        sha256 = self.hash(hashes, "sha256")
+        return PipEntry(name, version, found, sha256, depends, holder.place)
+
+
+def node_at(holder: Node | None, key: str) -> Node | None:
+    """Return the value of a key; None where there is none."""
+    return holder.index[key][1] if isinstance(holder, Pairs) and key in holder.index else None
+
+
+def pairs_at(holder: Node | None, key: str) -> Pairs | None:
+    """Return the mapping at a key; None where there is none."""
+    node = node_at(holder, key)
+    return node if isinstance(node, Pairs) else None
+
+
+def _is_null(node: Node) -> bool:
+    return isinstance(node, Scalar) and node.plain and node.text in _NULL

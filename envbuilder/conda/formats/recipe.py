@@ -1,0 +1,247 @@
+"""What another tool's file asks for, as a recipe; what a recipe cannot say is named, each by place.
+
+A conda package of a known component becomes a line of the stack, so that what is known of it
+counts; the others are ``conda-packages``, and so are the builds that a file pins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...base import Line, Name, fits
+from ...errors import Place
+from ...knowledge.channels import SUBDIRS
+from ...knowledge.ranges import ANY_VERSION
+from ...knowledge.terms import Arch
+from ...knowledge.urls import ChannelName, CleanUrl
+from ...model.recipe import FreeVariable, PipRequirement
+from ...target_tools.names import normalize
+from ...text import shown
+from .environment_yml import EnvironmentFile
+from .match_spec import MatchSpec, parse
+from .packages import CondaEntry
+from .writing import yaml_text
+
+# Where conda looks a channel's name up: https://docs.conda.io/projects/conda, "channel_alias".
+_ALIAS = "https://conda.anaconda.org"
+# Where conda has its own channels: pkgs/main, pkgs/r. And what it calls what it built itself.
+_OWN, _OWN_FOLDER, _LOCAL = "https://repo.anaconda.com", "pkgs/", "local"
+_DEFAULTS, _NO_DEFAULTS = "defaults", "nodefaults"
+_OPTION = re.compile(r"(?P<name>-[A-Za-z]|--[a-z-]+)(?:[= ]\s*(?P<value>.*))?")
+_INDEX = ("-i", "--index-url")
+_FURTHER_INDEX = "--extra-index-url"
+_LINKS = ("-f", "--find-links")
+_EDITABLE = "an editable package is a local folder, not a release"
+_FILE = "copy the lines of that file into this one"
+_WHY = {"-e": _EDITABLE, "--editable": _EDITABLE, "-r": _FILE, "--requirement": _FILE}
+# Every environment of envbuild has it.
+_SET_ANYWAY = {("PYTHONNOUSERSITE", "1")}
+
+
+@dataclass(frozen=True)
+class KnownNames:
+    """What is known of names: components by what conda and pip call them, channels by their URLs.
+
+    ``built``: components that are built, never taken as packages. ``tools``: those that every
+    environment needs anyway, so that a file says nothing by them. ``bundled``: distributions that
+    every environment gets anyway.
+    """
+
+    conda: Mapping[str, str]
+    pip: Mapping[str, str]
+    channels: Mapping[str, str]
+    named_channels: frozenset[str] = frozenset()
+    built: frozenset[str] = frozenset()
+    tools: frozenset[str] = frozenset()
+    bundled: frozenset[str] = frozenset()
+
+
+@dataclass
+class _Draft:
+    """What is gathered for a recipe. ``lost``: place and text of what it cannot say."""
+
+    stack: dict[str, str] = field(default_factory=dict)
+    conda: list[str] = field(default_factory=list)
+    pip: list[str] = field(default_factory=list)
+    env: dict[str, str] = field(default_factory=dict)
+    index: str | None = None
+    further_indexes: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+    runtime: dict[str, Any] = field(default_factory=dict)
+    lost: list[tuple[Place | None, str]] = field(default_factory=list)
+
+
+def recipe_text(
+    asked: EnvironmentFile,
+    known: KnownNames,
+    name: str,
+    arch: Arch,
+    origin: str,
+    notes: Sequence[str] = (),
+) -> tuple[str, tuple[str, ...]]:
+    """Return a recipe, and what the file says that it cannot say, a line each.
+
+    *origin*: the file's name, for people. *notes*: what was said of it when it was read. The recipe
+    holds all these lines as comments.
+    """
+    draft = _Draft()
+    channels = _channels(asked, known, draft)
+    for spec in asked.specs:
+        _add_conda(draft, spec, asked.places.get(spec), known)
+    for line in asked.pip:
+        _add_pip(draft, line, asked.places.get(line), known)
+    for variable, value in asked.variables:
+        _add_variable(draft, variable, value)
+    if "python" not in draft.stack:
+        draft.stack = {"python": ANY_VERSION, **draft.stack}
+    said: dict[str, Any] = {
+        "schema": 1,
+        "name": name,
+        "summary": f"Imported from {shown(origin)}",
+        "arch": [arch],
+        "backend": "conda",
+        "channels": channels,
+        "stack": draft.stack,
+        "conda-packages": draft.conda,
+        "packages": draft.pip,
+        "pip-indexes": _indexes(draft),
+        "find-links": draft.links,
+        "env": draft.env,
+        "runtime": draft.runtime,
+    }
+    lost = (*notes, *(f"{place}: {text}" if place else text for place, text in draft.lost))
+    comments = [f"Imported from {shown(origin)}, for {SUBDIRS[arch]}."]
+    if lost:
+        comments += ["Left out of this recipe:", *(f"- {each}" for each in lost)]
+    head = "".join(f"# {shown(each, 400)}\n" for each in comments)
+    return head + yaml_text({key: value for key, value in said.items() if value}), lost
+
+
+def _channels(asked: EnvironmentFile, known: KnownNames, draft: _Draft) -> list[str]:
+    found = []
+    for each in asked.channels:
+        url = each.rstrip("/")
+        if url == _NO_DEFAULTS:
+            continue
+        if url == _LOCAL:
+            draft.lost.append((None, "the channel local is the folder that conda builds into"))
+            continue
+        if "://" not in url and not url.startswith("/") and url not in known.named_channels:
+            # conda's own way with a name that it does not know.
+            url = f"{_OWN if url.startswith(_OWN_FOLDER) else _ALIAS}/{url}"
+        name = known.channels.get(url, url)
+        if fits(ChannelName, name):
+            found.append(name)
+        else:
+            draft.lost.append((None, f"a recipe cannot use the channel {shown(each)}"))
+    if not found:
+        draft.lost.append((None, f"no channel is stated; using conda's default, {_DEFAULTS}"))
+        found.append(_DEFAULTS)
+    return list(dict.fromkeys(found))
+
+
+def _add_conda(draft: _Draft, text: str, place: Place | None, known: KnownNames) -> None:
+    spec = _spec_of_url(text) if "://" in text and "::" not in text else parse(text)
+    if spec is None or not spec.sayable:
+        draft.lost.append((place, f"{shown(text)} is left out: a recipe cannot express it"))
+        return
+    for each in spec.unsaid:
+        draft.lost.append((place, f"{shown(each)} of {shown(text)} is left out"))
+    component, wanted = known.conda.get(spec.name), spec.range
+    if component and component not in known.tools | known.built and wanted:
+        draft.stack[component] = wanted
+        if spec.build:
+            draft.conda.append(spec.text)
+    elif component not in known.tools or spec.text != spec.name:
+        draft.conda.append(spec.text)
+
+
+def _spec_of_url(url: str) -> MatchSpec:
+    entry = CondaEntry(url.partition("#")[0])
+    return MatchSpec(entry.name, f"=={entry.version}", entry.build, (f"address {entry.channel}",))
+
+
+def _add_pip(draft: _Draft, line: str, place: Place | None, known: KnownNames) -> None:
+    # lazy import: 36 ms
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    def lost(why: str) -> None:
+        draft.lost.append((place, f"{shown(line)} is left out: {why}"))
+
+    option = _OPTION.fullmatch(line)
+    if option:
+        _add_option(draft, option["name"], (option["value"] or "").strip(), lost)
+        return
+    try:
+        wanted = Requirement(line)
+    except InvalidRequirement:
+        lost("not a package of an index with name and version")
+        return
+    if wanted.url or not fits(PipRequirement, line):
+        lost("a recipe accepts only packages of indexes, by name and version")
+        return
+    name = normalize(wanted.name)
+    component = known.pip.get(name)
+    bounds = str(wanted.specifier) or ANY_VERSION
+    if name in known.bundled:
+        return
+    if component in known.built:
+        draft.runtime = {"package": component, "version": bounds}
+        draft.lost.append((place, f"state the build flags of {name} under runtime"))
+    elif component and component not in draft.stack and not wanted.marker and not wanted.extras:
+        draft.stack[component] = bounds
+    else:
+        draft.pip.append(line)
+
+
+def _add_option(draft: _Draft, name: str, value: str, lost: Callable[[str], None]) -> None:
+    if name in _LINKS and fits(CleanUrl, value):
+        draft.links.append(value)
+    elif name in _INDEX and fits(CleanUrl, value):
+        draft.index = value
+    elif name == _FURTHER_INDEX and fits(CleanUrl, value):
+        draft.further_indexes.append(value)
+    else:
+        lost(_WHY.get(name, "a recipe does not support this option of pip"))
+
+
+def _indexes(draft: _Draft) -> list[str]:
+    """Return the indexes where the first one is named, which the others come behind."""
+    if draft.index:
+        return [draft.index, *draft.further_indexes]
+    for each in draft.further_indexes:
+        why = "pip-indexes must include the first index, which the file does not state"
+        draft.lost.append((None, f"{_FURTHER_INDEX} {shown(each)} is left out: {why}"))
+    return []
+
+
+def _add_variable(draft: _Draft, name: str, value: str) -> None:
+    if (name, value) in _SET_ANYWAY:
+        return
+    runtime = str(draft.runtime.get("package", "")).upper()
+    if runtime and name.startswith(f"{runtime}_"):
+        draft.runtime.setdefault("flags", {})[name] = value
+    elif fits(FreeVariable, name) and fits(Line, value):
+        draft.env[name] = value
+    else:
+        draft.lost.append((None, f"a recipe cannot set the variable {shown(name)}"))
+
+
+def selectors(text: str, file: str) -> Iterator[str]:
+    """Yield the selectors of a YAML file: comments, which every tool but conda-build ignores."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        found = re.search(r"#\s*\[([^\]]+)\]\s*$", line)
+        if found:
+            yield (
+                f"{Place(file, number, found.start() + 1)}: the selector [{shown(found[1])}] is a "
+                "comment for conda: the line is used"
+            )
+
+
+def recipe_name(text: str) -> str | None:
+    """Return a name of a recipe for what a file or environment is called; None: there is none."""
+    name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:64].strip("-")
+    return name if fits(Name, name) else None

@@ -1,0 +1,99 @@
+"""Which entries the variation points have: what documents may name.
+
+Models do not know them. Who reads a document hands an ``Entries`` to pydantic as the context; then
+names, and what depends on them, are checked like any other value. Without it they are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import GetCoreSchemaHandler, ValidationInfo
+from pydantic_core import PydanticKnownError
+from pydantic_core.core_schema import with_info_before_validator_function
+
+from ..errors import UsageError
+from ..text import unknown
+
+if TYPE_CHECKING:
+    from ..model.backend import BackendTraits
+    from ..model.runtime import RuntimeTraits
+
+# In a JSON schema, in place of the names, until who writes the schema knows them.
+ENTRIES_OF = "x-entries-of"
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The names of all entries, with what a document must agree with.
+
+    ``launch_programs``: what the launchers' programs are called.
+    """
+
+    backends: Mapping[str, BackendTraits] = field(default_factory=dict)
+    launchers: tuple[str, ...] = ()
+    schedulers: tuple[str, ...] = ()
+    launch_programs: tuple[str, ...] = ()
+    runtimes: Mapping[str, RuntimeTraits] = field(default_factory=dict)
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The names that programs may find the bundled runtime under."""
+        return tuple(alias for each in self.runtimes.values() for alias in each.aliases)
+
+    def with_channels(self) -> tuple[str, ...]:
+        """Return the backends whose packages come from conda channels."""
+        return tuple(name for name, each in self.backends.items() if each.channels)
+
+    def names(self, point: str) -> Collection[str]:
+        """Return the names of one variation point: ``backends``."""
+        names: Collection[str] = getattr(self, point)
+        return names
+
+
+def entries_of(info: ValidationInfo) -> Entries | None:
+    """Return the entries that the reader of a document handed over, or None."""
+    return info.context if isinstance(info.context, Entries) else None
+
+
+def check_choice(what: str, word: str | None, choices: Collection[str]) -> None:
+    """Raise UsageError for a word that is none of the *choices*; None is no word."""
+    if word is not None and word not in choices:
+        raise UsageError(
+            "option.unknown-value", unknown(what, word, choices), f"valid: {', '.join(choices)}"
+        )
+
+
+@dataclass(frozen=True)
+class _EntryOf:
+    """Marks text that must be the name of an entry of a variation point."""
+
+    point: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:
+        return with_info_before_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return {"type": "string", ENTRIES_OF: self.point}
+
+    def _check(self, name: Any, info: ValidationInfo) -> Any:
+        entries = entries_of(info)
+        if entries is not None and name not in [*entries.names(self.point)]:
+            listing = " or ".join(f"'{each}'" for each in entries.names(self.point))
+            raise PydanticKnownError("literal_error", {"expected": listing})
+        return name
+
+
+BackendName = Annotated[str, _EntryOf("backends")]
+LauncherName = Annotated[str, _EntryOf("launchers")]
+SchedulerName = Annotated[str, _EntryOf("schedulers")]
+"""The name of an entry of ``schedulers/``, or NO_SCHEDULER."""
+
+RuntimeName = Annotated[str, _EntryOf("runtimes")]
+AliasName = Annotated[str, _EntryOf("aliases")]
+"""The name of a runtime whose programs find the bundled one under it."""
+
+NO_SCHEDULER = "none"
+"""What a site says that has none."""

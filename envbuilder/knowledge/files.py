@@ -1,0 +1,84 @@
+"""The files of knowledge as they are written: what each may say. A plan of cached knowledge reads
+none of them.
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field
+
+from ..base import Day, Document, Line, Name, VariableName
+from .channels import Channel, SourceTrees
+from .rows import (
+    STEMS,
+    Advisory,
+    Component,
+    Coupling,
+    Existing,
+    Flag,
+    FlagRule,
+    Generation,
+    Release,
+    ToolchainKind,
+)
+from .symptoms import Symptom
+
+
+class Components(Document):
+    schema_: Literal[1] = Field(alias="schema")
+    components: dict[Name, Component]
+
+
+class Versions(Document):
+    """The recorded index: releases that exist, as of *recorded*.
+
+    ``releases`` are those of the Python package index, with what an installer must know;
+    ``existing`` are those of all other components.
+    """
+
+    schema_: Literal[1] = Field(alias="schema")
+    recorded: Day
+    source: Line
+    releases: dict[Name, tuple[Release, ...]] = Field(default_factory=dict)
+    existing: dict[Name, Existing] = Field(default_factory=dict)
+    source_trees: dict[Name, SourceTrees] = Field(default_factory=dict)
+    channels: dict[Name, Channel] = Field(
+        default_factory=dict, description="conda channels, and the packages that they hold."
+    )
+
+
+class Symptoms(Document):
+    schema_: Literal[1] = Field(alias="schema")
+    symptoms: tuple[Symptom, ...]
+
+
+class Advisories(Document):
+    schema_: Literal[1] = Field(alias="schema")
+    advisories: tuple[Advisory, ...]
+
+
+class Couplings(Document):
+    schema_: Literal[1] = Field(alias="schema")
+    couplings: tuple[Coupling, ...]
+
+
+class Toolchains(Document):
+    schema_: Literal[1] = Field(alias="schema")
+    kinds: dict[Line, ToolchainKind]
+    generations: dict[Line, Generation]
+
+
+class Flags(Document):
+    schema_: Literal[1] = Field(alias="schema")
+    flags: dict[VariableName, Flag]
+    flag_rules: tuple[FlagRule, ...] = Field(alias="rules")
+
+
+FILES: Mapping[str, type[Document]] = dict(
+    zip(
+        STEMS,
+        (Components, Versions, Symptoms, Advisories, Couplings, Toolchains, Flags),
+        strict=True,
+    )
+)
+"""The kind of each file by its stem. A field that Knowledge has too is a section of it."""

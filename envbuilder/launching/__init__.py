@@ -1,0 +1,1 @@
+"""Starting ranks: hosts, launchers and schedulers."""

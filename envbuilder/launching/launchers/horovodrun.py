@@ -1,0 +1,34 @@
+"""``horovodrun``, by MPI or by Gloo; both since 0.18. It hands on the environment itself.
+
+Its --mpi and --gloo say who starts the ranks and negotiates; NCCL is told apart from them at build
+time, and started by MPI.
+"""
+
+from __future__ import annotations
+
+from ...errors import UsageError
+from ...model.launch import LaunchRequest, Words
+from .openmpi import ROOT_VARIABLES
+from .options import hosts_and_slots
+from .protocol import Traits
+
+COMMAND: Words = ("horovodrun",)
+# --mpi hands the variables of root on to mpirun.
+TRAITS = Traits(
+    root_variables=ROOT_VARIABLES,
+)
+
+
+def options(request: LaunchRequest) -> Words:
+    """Return its options."""
+    mpi = request.mpi
+    if not request.transport.gloo and mpi and mpi.component == "openmpi" and mpi.series >= 5:
+        raise UsageError(
+            "launch.horovodrun-openmpi",
+            f"horovodrun --mpi passes options that Open MPI {mpi.version} does not accept "
+            "(-bind-to none)",
+            "start the program with mpirun",
+            "or with horovodrun --gloo",
+        )
+    how = "--gloo" if request.transport.gloo else "--mpi"
+    return (how, "-np", str(request.ranks), *hosts_and_slots(request))

@@ -1,0 +1,85 @@
+"""``mpirun`` of Open MPI. Sources: its man pages of releases 3, 4 and 5; Horovod's docs/mpi.rst."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...errors import UsageError
+from ...model.launch import JobHosts, LaunchRequest, Mpi, Words, text_of
+from .options import exports_by, hosts_option
+from .protocol import Traits
+
+# Open MPI refuses to run as root without these, which a container or a test machine needs.
+ROOT_VARIABLES = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
+
+COMMAND: Words = ("mpirun",)
+
+# Which jobs it knows the hosts of only if it is built with the library of their scheduler, which
+# no wheel and no package of a distribution is.
+_TOLD = "pbs"
+
+
+def hosts_of_job(request: LaunchRequest) -> Words:
+    """Return the hosts, those of a job too where they must be told."""
+    hosts = request.hosts
+    if request.named or request.scheduler != _TOLD or hosts is None:
+        return hosts_option(request, "--host")
+    names = hosts.names if isinstance(hosts, JobHosts) else text_of(hosts)
+    return ("--host", names) if names else ()
+
+
+def once_a_node(request: LaunchRequest) -> Words:
+    """Return what starts one process on every node, which may use all of it."""
+    command = MPI_COMMANDS[request.mpi.component] if request.mpi else COMMAND
+    return (
+        *(*command, "-n", str(request.nodes), *hosts_of_job(request)),
+        *("--bind-to", "none", "--map-by", "ppr:1:node"),
+    )
+
+
+# The MPIs that these options are of, and what each brings.
+MPI_COMMANDS: Mapping[str, Words] = {"openmpi": ("mpiexec",), "spectrum-mpi": ("mpirun",)}
+
+TRAITS = Traits(
+    own_of={"openmpi": MPI_COMMANDS["openmpi"]},
+    mpi_only=True,
+    once_a_node=once_a_node,
+    asks_scheduler=True,
+    rdma=True,
+    ucx=True,
+    exports=True,
+    inherits=False,
+    root_variables=ROOT_VARIABLES,
+)
+
+
+def options(request: LaunchRequest) -> Words:
+    """Return its options, with two hyphens.
+
+    Open MPI 5 takes ``-bind-to none`` for the program's name; all series know the long form.
+    """
+    mpi = request.mpi
+    if mpi is None or mpi.component != "openmpi" or not mpi.series:
+        raise UsageError(
+            "launch.unknown-openmpi-release",
+            "the release of Open MPI is unknown; the options of mpirun depend on it",
+            "pin openmpi in the stack of the recipe",
+        )
+    rdma = ("HOROVOD_MPI_THREADS_DISABLE=1",) if request.transport.rdma else ()
+    return (
+        "-n",
+        str(request.ranks),
+        *hosts_of_job(request),
+        *("--bind-to", "none", "--map-by"),
+        "slot:OVERSUBSCRIBE" if request.oversubscribe else "slot",
+        *exports_by(request, "-x", rdma),
+        *_transport(request, mpi),
+    )
+
+
+def _transport(request: LaunchRequest, mpi: Mpi) -> Words:
+    if mpi.series >= 4:
+        return ("--mca", "pml", "ucx") if request.transport.ucx else ()
+    # The openib transport does not go together with threads; the RDMA form does without those.
+    without = () if request.transport.rdma else ("--mca", "btl", "^openib")
+    return ("--mca", "pml", "ob1", *without)

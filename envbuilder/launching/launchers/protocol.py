@@ -1,0 +1,65 @@
+"""What a launcher's module has. It starts nothing: a request comes in, words go out.
+
+A new launcher is a module with these names, and its line in LAUNCHERS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
+
+from ...model.launch import LaunchRequest, Words
+
+
+class Traits(NamedTuple):
+    """What is particular about a launcher.
+
+    ``own_of``: the MPIs that bring it, each with the command that they call it by. ``not_of``: MPIs
+    whose ranks it does not start: each would be rank 0 of 1. ``mpi_only``: it starts MPI programs
+    alone. ``scheduler``: the one that it belongs to, and ``once_a_node``: returns the words by
+    which it starts one process on every node of a job, the command among them. ``job_only``: it
+    works inside a job of that scheduler only. ``outside_image``: it is the host's, not to be had
+    inside an image. ``asks_scheduler``: it finds the hosts of a job by itself, and starts a step of
+    the job on them. ``one_per_node``: it is started once on every node and starts the ranks there.
+    ``on_every_gpu``: it starts a rank on every GPU, and takes no number. ``launch_node``: jobs have
+    a node of their own for the script (LSF with IBM's CSM). ``cuda_aware``: it has an option for an
+    MPI that is handed GPU memory. ``rdma``: it has the form for Open MPI's own RDMA. ``ucx``: it
+    has an option for UCX. ``exports``: it hands on variables that an option names; ``inherits``:
+    else every variable. ``root_variables``: what root must set to 1 to start ranks. ``variables``:
+    returns those that it is started with, as NAME=VALUE. ``cores``: it has an option for the cores
+    of a rank, or what starts it on every node has. Which runtimes bring it, these say.
+    """
+
+    own_of: Mapping[str, Words] = MappingProxyType({})
+    not_of: frozenset[str] = frozenset()
+    mpi_only: bool = False
+    scheduler: str | None = None
+    once_a_node: Callable[[LaunchRequest], Words] | None = None
+    job_only: bool = False
+    outside_image: bool = False
+    asks_scheduler: bool = False
+    one_per_node: bool = False
+    on_every_gpu: bool = False
+    launch_node: bool = False
+    cuda_aware: bool = False
+    rdma: bool = False
+    ucx: bool = False
+    exports: bool = False
+    inherits: bool = True
+    root_variables: Words = ()
+    variables: Callable[[LaunchRequest], Words] | None = None
+    cores: bool = False
+
+
+class Launcher(Protocol):
+    """One launcher. ``COMMAND``: its name where the site states no other; () for none."""
+
+    COMMAND: Words
+    TRAITS: Traits
+
+    def options(self, request: LaunchRequest) -> Words:
+        """Return the words between command and program.
+
+        Raises UsageError, with what to do instead, for what this launcher cannot start.
+        """

@@ -1,0 +1,259 @@
+"""The consistency of a lock: what it states twice, or what follows from the rest, must agree.
+
+Whoever reads a lock asks here before using it. That finds a lock that was edited or mixed up, not
+one that was made for the purpose: a whole lock with other files is another lock, with another id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+from ..knowledge.artifacts import STAND_IN, IndexFile, tree_file
+from ..machine.modules.names import key
+from ..model.backend import BackendTraits
+from ..model.plan import Lock, Pin, Plan, is_of_revision
+from ..model.runtime import ProofInputs, Runtimes, all_proofs
+from ..planning.steps import steps_of
+from ..target_tools.files import file_name
+from ..target_tools.names import normalize
+from .conda_lock_check import CONDA_CHECKS
+
+if TYPE_CHECKING:
+    from packaging.version import Version
+
+
+def contradictions(
+    lock: Lock,
+    backends: Mapping[str, BackendTraits] | None = None,
+    runtimes: Runtimes | None = None,
+) -> tuple[str, ...]:
+    """Return what in a lock cannot be so, a line each; nothing of one that is whole.
+
+    *backends*: which steps of a prefix there are; None: that is not known, and some are enough.
+    *runtimes*: which proofs follow from the builds; None: that is not known.
+    """
+    plan = lock.plan
+    proofs = _of_proofs(plan, runtimes or {})
+    found = (_of_interpreter(plan), _of_steps(plan, backends), proofs, _of_modules(plan))
+    files = (_of_names(lock), _of_pins(lock), _of_builds(lock), _of_trees(lock), _of_closure(lock))
+    conda = (check(lock) for check in CONDA_CHECKS)
+    return tuple(line for lines in (*found, *files, *conda) for line in lines)
+
+
+def only_built_with(plan: Plan, needs: Mapping[str, Iterable[str]]) -> set[str]:
+    """Return the distributions that only the build uses; pip, where the plan does not want it.
+
+    *needs*: what each distribution requires. What one that is installed requires is installed too:
+    PyTorch requires setuptools, which Horovod is built with.
+    """
+    tools = _build_tools(plan)
+    todo = [name for name in needs if name not in tools]
+    while todo:
+        # The environment has a pip in any case.
+        required = (set(needs.get(todo.pop(), ())) & tools) - {"pip"}
+        tools -= required
+        todo += required
+    return tools
+
+
+def _build_tools(plan: Plan) -> set[str]:
+    """Return what the plan wants for its builds alone."""
+    wanted = {normalize(pin.locator) for pin in plan.pins} | _asked_for(plan)
+    return {"pip", *(normalize(pin.locator) for pin in plan.build_pins)} - wanted
+
+
+def _asked_for(plan: Plan) -> set[str]:
+    return {_required(each) for each in plan.packages}
+
+
+@cache
+def _required(requirement: str) -> str:
+    # lazy import: 36 ms
+    from packaging.requirements import Requirement
+
+    return normalize(Requirement(requirement).name)
+
+
+def _of_interpreter(plan: Plan) -> Iterator[str]:
+    pin = plan.pin("python")
+    if pin and pin.origin == "system" and plan.python != pin.locator:
+        yield f"the virtualenv uses {plan.python}, but the pin is {pin}"
+
+
+def _of_steps(plan: Plan, backends: Mapping[str, BackendTraits] | None) -> Iterator[str]:
+    there = [each.id for each in plan.steps]
+    start, end = bool(plan.modules.loads), there.index("fetch") if "fetch" in there else 0
+    own = plan.steps[start : max(end, start)]
+    if backends is not None and plan.backend in backends:
+        own = backends[plan.backend].steps
+    follow = [each.id for each in steps_of(plan, own)]
+    if there != follow or not own:
+        less = [each for each in follow if each not in there] or ["one of the prefix"][bool(own) :]
+        more = [each for each in there if each not in follow]
+        said = [f"without {each}" for each in less] + [f"with {each}" for each in more]
+        yield f"the steps do not match the plan: {', '.join(said) or 'in another order'}"
+
+
+def _of_modules(plan: Plan) -> Iterator[str]:
+    """Yield modules that stand in and are not loaded; and their mark, where none is told."""
+    modules = plan.modules
+    for each in modules.stand_ins:
+        if each not in modules.final:
+            yield f"the stand-in module {each} is not loaded"
+    if any(key(each) == STAND_IN for each in modules.final) != bool(modules.stand_ins):
+        told = "a module stands in" if modules.stand_ins else "no module stands in"
+        yield f"{told}, and {STAND_IN} is {'not ' if modules.stand_ins else ''}loaded"
+
+
+def _of_proofs(plan: Plan, runtimes: Runtimes) -> Iterator[str]:
+    """Yield what must be proved and is not. The first plans named no proof: see ``proofs_of``.
+
+    Whether Gloo can be tried is the site's to say, and what frameworks bring, that of knowledge.
+    """
+    there = [(each.api, each.transport) for each in plan.proofs]
+    if not there:
+        return
+    builds = [each for each in (*plan.builds, *plan.verified) if each.component in runtimes]
+    inputs = ProofInputs({}, {}, builds, plan.launcher, api_launcher=lambda _: None)
+    for each in all_proofs(runtimes, inputs):
+        if (each.api, each.transport) not in there:
+            yield f"the smoke test of {each.api} over {each.transport} is missing"
+    strangers = {each.launcher.kind for each in plan.proofs if each.api == "numpy"}
+    if strangers - {plan.launcher.kind}:
+        yield f"the smoke test is started by {', '.join(sorted(strangers))}, not by the launcher"
+
+
+def _of_names(lock: Lock) -> Iterator[str]:
+    """Yield files that are not what they are said to be, and those that are there twice."""
+    names: set[str] = set()
+    wheels = [each for each in lock.index_files if each.kind == "wheel"]
+    # In locks of before, tools that an installed wheel requires are used to build alone.
+    may_build = _build_tools(lock.plan)
+    must_build = only_built_with(lock.plan, {each.name: each.needs or () for each in wheels})
+    for each in lock.index_files:
+        if each.name in names:
+            yield f"there are two files of {each.name}"
+        names.add(each.name)
+        if file_name(each.url) != each.filename:
+            yield f"the URL of {each.filename} ends in {file_name(each.url)}"
+        if _named(each.kind, each.filename) != (each.name, _version(each.version)):
+            yield f"{each.name} {each.version} is the file {each.filename}"
+    for each in wheels:
+        if each.name not in may_build if each.build_only else each.name in must_build:
+            used = "only to build with" if each.build_only else "to be installed"
+            yield f"{each.filename} is locked {used}"
+
+
+# Many locks name the same files: what a text means is found once.
+@cache
+def _named(kind: str, filename: str) -> tuple[str, Version | None] | None:
+    """Return name and version that a file's own name says."""
+    # lazy import: 25 ms
+    from packaging.utils import parse_sdist_filename, parse_wheel_filename
+
+    try:
+        if kind == "wheel":
+            return parse_wheel_filename(filename)[:2]
+        return parse_sdist_filename(filename)
+    except ValueError:
+        return None
+
+
+@cache
+def _version(text: str) -> Version | None:
+    from packaging.version import Version
+
+    try:
+        return Version(text)
+    except ValueError:
+        return None
+
+
+def _of_pins(lock: Lock) -> Iterator[str]:
+    files = {each.name: each for each in lock.index_files}
+    for pin in _by_pip(lock.plan):
+        file = files.get(normalize(pin.locator))
+        if file is None and not lock.plan.system_site_packages:
+            yield f"{pin} has no file"
+        elif file is not None and not _is_of(pin, file):
+            yield f"{pin} has the file {file.filename}"
+
+
+def _by_pip(plan: Plan) -> Iterator[Pin]:
+    return (pin for pin in (*plan.pins, *plan.build_pins) if pin.origin == "pip")
+
+
+def _is_of(pin: Pin, file: IndexFile) -> bool:
+    """Whether a file is of the pin's release; 2.13.0+cpu is one of 2.13.0, as pip has it."""
+    wanted, found = _version(pin.version), _version(file.version)
+    if wanted is None or found is None or file.kind != "wheel":
+        return False
+    return found == wanted or (wanted.local is None and str(wanted) == found.public)
+
+
+def _of_builds(lock: Lock) -> Iterator[str]:
+    """Yield what is built without sources, sources that nothing is built from, and patches."""
+    plan = lock.plan
+    sources = {each.name: each for each in lock.index_files if each.kind == "sdist"}
+    locators = {
+        pin.component: normalize(pin.locator)
+        for pin in (*plan.pins, *plan.build_pins)
+        if pin.origin == "build"
+    }
+    for build in plan.builds:
+        if build.tree is not None:
+            continue
+        names = (locators.get(build.component, build.component), normalize(build.component))
+        file = next((sources.pop(name) for name in names if name in sources), None)
+        if file is None:
+            yield f"{build.component} {build.version} is built, but has no sources"
+        elif _version(file.version) != _version(build.version):
+            yield f"{build.component} {build.version} is built from {file.filename}"
+    for file in sources.values():
+        yield f"no build uses {file.filename}"
+    applied = {name for build in plan.builds for name in build.patches}
+    for name in sorted(applied ^ {each.name for each in plan.patches}):
+        yield f"the patch {name} is {'not there' if name in applied else 'applied to nothing'}"
+
+
+def _of_trees(lock: Lock) -> Iterator[str]:
+    """Yield builds of a git tree that is not locked, trees that nothing is built from, misnamed
+    ones, and submodules that are there twice or elsewhere.
+    """
+    builds = [each for each in lock.plan.builds if each.tree is not None]
+    for build in builds:
+        tree = lock.tree_of(build)
+        if tree is None:
+            yield f"{build.component} {build.version} is built from a git tree that is not locked"
+        elif tree.version != build.version:
+            yield f"{build.component} {build.version} is built from the git tree {tree.filename}"
+    for tree in lock.git_trees:
+        if not any(is_of_revision(tree, build.tree) for build in builds):
+            yield f"no build uses {tree.filename}"
+        if tree.filename != tree_file(tree.name, tree.version):
+            yield f"the git tree of {tree.name} {tree.version} is the file {tree.filename}"
+        paths = [each.path for each in tree.submodules]
+        outside = any({"", ".", ".."} & set(path.split("/")) for path in paths)
+        if outside or len(set(paths)) < len(paths):
+            yield f"the submodules of {tree.filename} do not have distinct places"
+
+
+def _of_closure(lock: Lock) -> Iterator[str]:
+    """Yield wheels that nothing needs. Locks of before do not say what a wheel needs."""
+    wheels = {each.name: each for each in lock.index_files if each.kind == "wheel"}
+    if all(each.needs is None for each in wheels.values()):
+        return
+    names = {each.name for each in lock.wheelhouse}
+    todo = {"pip", *(normalize(pin.locator) for pin in _by_pip(lock.plan)), *_asked_for(lock.plan)}
+    needed: set[str] = set()
+    while todo:
+        name = todo.pop()
+        needed.add(name)
+        needs = set((wheels[name].needs or ()) if name in wheels else ())
+        for each in sorted(needs - names):
+            yield f"{name} needs {each}, which has no file"
+        todo |= needs - needed
+    for name in sorted(wheels.keys() - needed):
+        yield f"no package needs {wheels[name].filename}"

@@ -1,0 +1,57 @@
+"""What doctor found on a machine: facts, what is missing, and what can be done about it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from ..base import Document, Line
+
+Status = Literal["ok", "missing", "problem", "note"]
+Fact = bool | int | str
+
+
+class Item(Document):
+    """One thing that was looked at. A missing one or a problem says what it is needed for."""
+
+    id: Line = Field(description="Stable name, such as mpi.mpirun.")
+    title: Line
+    status: Status
+    found: Line = Field(description="What is there, in words.")
+    details: tuple[Line, ...] = ()
+    facts: dict[Line, Fact] = Field(
+        default_factory=dict, description="The same for programs: path, version, bytes, ..."
+    )
+    needed_for: Line | None = None
+    without_root: Line | None = Field(
+        default=None, description="How a user without root gets it or does without."
+    )
+    debian: Line | None = Field(
+        default=None, description="Debian packages that root installs, separated by blanks."
+    )
+
+
+class Section(Document):
+    """Items that belong together."""
+
+    id: Line
+    title: Line
+    items: tuple[Item, ...]
+
+
+class Capability(Document):
+    """Something that this machine can or cannot do now, and why."""
+
+    id: Line
+    title: Line
+    can: bool
+    why: Line
+
+
+class DoctorReport(Document):
+    """All that doctor found. Holds no credentials: addresses are cut down to their hosts."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    sections: tuple[Section, ...]
+    abilities: tuple[Capability, ...]

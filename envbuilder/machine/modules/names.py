@@ -1,0 +1,233 @@
+"""Which component a module's name means: without regard to case, and to what stands around it.
+
+``OpenMPI/4.1.4``, ``openmpi/4.1.4``, ``mpi/OpenMPI/4.1.4`` (EasyBuild's categorised naming),
+``gcc-12.2.0/openmpi/4.1.4`` (a projection of Spack) and ``openmpi/gcc/4.1.4`` are Open MPI.
+``netcdf/openmpi/4.9.0`` is NetCDF, and no Open MPI of a release 4.9.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+
+from ...knowledge.rows import Component
+from ...model.site import StatedModule
+
+# What package managers put before the names of Python's packages: py-torch.
+_PREFIX = re.compile(r"^(py|python|python3|r|lib)-")
+
+
+def key(module: str) -> str:
+    """Return what makes two modules the same one to the module system: all before the version."""
+    return module.rpartition("/")[0] or module
+
+
+def version_part(module: str) -> str:
+    """Return the version with its suffixes: ``2.3.7-fosscuda-2018b``."""
+    return module.rpartition("/")[2]
+
+
+# Words that sort modules and name no software: EasyBuild's module classes (easybuild/tools/
+# config.py), those of sites, systems and architectures (Spack's {architecture}).
+_CATEGORY = re.compile(
+    r"^(base|ai|astro|bio|cae|chem|compilers?|data|dataset|debuggers?|devel|geo|ide|lang|languages?"
+    r"|lib|libs|librar(y|ies)|math|mpi|numlib|perf|quantum|phys|system|toolchains?|tools?|utils?"
+    r"|utilities|vis|apps?|applications?|software|core|gpu|nvidia|parallel|python-packages"
+    r"|(linux|rhel|el|centos|rocky|alma|sles|ubuntu|debian|x86_64|aarch64|ppc64le)[^/]*)$"
+)
+# What software is built with or for; the later ones are built with the earlier ones. Where other
+# software stands beside them in a name, it is that.
+_BUILT_WITH = tuple(
+    map(
+        re.compile,
+        (
+            r"^(gcc|gcccore|gnu|intel|oneapi|icc|clang|aocc|nvhpc|pgi)$",
+            r"^(cuda|rocm)$",
+            r"^(python|anaconda)\d?$",
+            r"(mpi|mpich|mvapich2?)$",
+        ),
+    )
+)
+# A word with its version (gcc-8.5.0, cuda-12.0), a version by itself (8.5.0, 2022b).
+_VERSIONED, _VERSION = re.compile(r"-v?\d[\w.]*$"), re.compile(r"^v?\d")
+
+
+# The number of a release: 2.3.7 in 2.3.7-fosscuda-2018b.
+_RELEASE = re.compile(r"[0-9][A-Za-z0-9._]*")
+
+
+def stem(module: str) -> str:
+    """Return the word that names the software in a module's name, in lower case.
+
+    It is what is left of the words before the version without categories and versions; of several
+    the one that is built with the others, else the last one.
+    """
+    left = _software_words(module)
+    return max(reversed(left), key=_level) if left else key(module).lower().rpartition("/")[2]
+
+
+def _software_words(module: str) -> list[str]:
+    """Return the words before the version, in lower case, that are neither category nor version."""
+    left: list[str] = []
+    for word in key(module).lower().split("/"):
+        if _VERSION.match(word):
+            del left[-1:]
+        elif not _CATEGORY.match(word) and not _VERSIONED.search(word):
+            left.append(word)
+    return left
+
+
+def provided_by_name(module: str, known: Mapping[str, str]) -> dict[str, str]:
+    """Return the component and version that a name says; *known*: components by their stems."""
+    component = known.get(stem(module))
+    release = _RELEASE.match(version_part(module).split("-", 1)[0])
+    return {component: release[0]} if component and release else {}
+
+
+def unread_modules(
+    modules: Iterable[StatedModule], components: Mapping[str, Component]
+) -> list[tuple[str, str]]:
+    """Return the modules that are unread, sorted, each with the component that it may be.
+
+    Their names contain the name or an alias of that component, and they provide nothing: of
+    ``nccl/cuda-11.4_2.11.4`` no release can be read.
+    """
+    known = stems(components)
+    aliases = {
+        tuple(_WORD.findall(alias.lower())): component
+        for component, each in components.items()
+        for alias in (component, *each.modules)
+    }
+    names = {
+        module.name
+        for module in modules
+        if not module.provides and not provided_by_name(module.name, known)
+    }
+    found = {name: _resembled(name, aliases) for name in names}
+    return sorted((name, component) for name, component in found.items() if component)
+
+
+_WORD = re.compile(r"[a-z0-9]+")
+
+
+def _resembled(module: str, aliases: Mapping[tuple[str, ...], str]) -> str | None:
+    """Return the component whose alias a name contains; of several that of the software's word.
+
+    Where only versions or categories stand before the last part (``cuda/10.1.243/gnu-4.9``,
+    ``libs/nccl-2.11``), every word of the name may be meant.
+    """
+    words = (stem(module), *reversed(_software_words(module)))
+    if len(words) == 1:
+        words = tuple(module.lower().split("/"))
+    return next(filter(None, (_alias_in(word, aliases) for word in words)), None)
+
+
+def _alias_in(text: str, aliases: Mapping[tuple[str, ...], str]) -> str | None:
+    """Return the component whose longest alias stands in a text as words; of ``cuda11`` cuda."""
+    words = _WORD.findall(text)
+    bare = [word.rstrip("0123456789") or word for word in words]
+    parts = (
+        tuple(those[start : start + length])
+        for length in range(len(words), 0, -1)
+        for start in range(len(words) - length + 1)
+        for those in (words, bare)
+    )
+    return next((aliases[part] for part in parts if part in aliases), None)
+
+
+def _level(word: str) -> int:
+    levels = (level for level, those in enumerate(_BUILT_WITH) if those.search(word))
+    return next(levels, len(_BUILT_WITH))
+
+
+def stems(components: Mapping[str, Component]) -> dict[str, str]:
+    """Return the component of each stem that is known."""
+    return {
+        stem(f"{module}/0"): component
+        for component, known in sorted(components.items())
+        for module in known.modules
+    }
+
+
+def unknown_modules(
+    modules: Iterable[StatedModule], components: Mapping[str, Component]
+) -> list[tuple[str, str | None]]:
+    """Return the names of modules that provide nothing known and that are not unread.
+
+    Each with a component that is spelt almost like it, or None.
+    """
+    known = stems(components)
+    modules = tuple(modules)
+    unread = {name for name, _ in unread_modules(modules, components)}
+    found = {
+        key(module.name).lower()
+        for module in modules
+        if not module.provides
+        and "/" in module.name
+        and module.name not in unread
+        and stem(module.name) not in known
+    }
+    suggested = {name: _suggestion(name, known) for name in found}
+    # What no component resembles is told by the word that names it.
+    told = {
+        name if component else stem(f"{name}/0"): component for name, component in suggested.items()
+    }
+    return sorted(told.items())
+
+
+# So many names that mean nothing are told.
+_MOST_NAMES = 20
+
+
+def unknown_module_notes(
+    modules: Iterable[StatedModule], components: Mapping[str, Component]
+) -> Iterator[str]:
+    """Yield which modules are unread or not known, with what to state of those that look known."""
+    modules = tuple(modules)
+    by_component: dict[str, list[str]] = {}
+    for module, likely in unread_modules(modules, components):
+        by_component.setdefault(likely, []).append(module)
+    for likely, names in sorted(by_component.items()):
+        yield (
+            f"unread: {_first_names(names)}: the names say no release; if that is {likely}, "
+            f"state it, modules: {statement(names[0], likely)}"
+        )
+    found = unknown_modules(modules, components)
+    others = [name for name, component in found if component is None]
+    for name, component in found:
+        if component is not None:
+            yield (
+                f"modules called {name} provide no known component: if it is {component}, "
+                f"state it, modules: {statement(f'{name}/VERSION', component)}"
+            )
+    if others:
+        yield f"modules of other names provide nothing: {_first_names(others)}"
+
+
+def _first_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{', '.join(names[:_MOST_NAMES])}{more}"
+
+
+def statement(module: str, component: str) -> str:
+    """Return what a site file states of a module that is unread."""
+    return f"[{{name: {module}, provides: {{{component}: VERSION}}}}]"
+
+
+def _suggestion(name: str, known: Mapping[str, str]) -> str | None:
+    """Return the component that a name may mean; None: it is like none of them.
+
+    In ``ibm/openmpi`` nothing tells whether that is IBM's Open MPI, or something for Open MPI.
+    """
+    words = (stem(f"{name}/0"), *reversed(name.split("/")))
+    return next((each for word in words if (each := _likeness(word, known))), None)
+
+
+def _likeness(name: str, known: Mapping[str, str]) -> str | None:
+    plain = re.sub(r"[0-9._]+$", "", _PREFIX.sub("", name))
+    words = {**known, **{component: component for component in known.values()}}
+    if plain in words:
+        return words[plain]
+    near = get_close_matches(plain, words, 1, 0.85) if len(plain) > 3 else []
+    return words[near[0]] if near else None

@@ -1,0 +1,1 @@
+"""The recipe of an existing environment. Only reads."""

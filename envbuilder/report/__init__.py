@@ -1,0 +1,1 @@
+"""One file for a support desk, without secrets."""

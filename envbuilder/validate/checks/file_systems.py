@@ -1,0 +1,108 @@
+"""The file systems that an environment, its caches and temporary files lie on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from ...inspect.facts import Environment, Mount
+from ...inspect.machine import mount_of
+from ...inspect.observation import seen
+from .protocol import Violation, check
+
+# Whose files lie on other machines. Of tmpfs and the like nothing has to be said.
+_NETWORK = (
+    *("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "afs", "panfs", "pvfs2"),
+    *("fuse.sshfs", "fuse.cephfs", "fuse.beegfs", "wekafs", "glusterfs", "fuse.glusterfs"),
+)
+# Where these keep what they compiled or fetched, with locks. Sources: their documentation, by the
+# names of these variables.
+_CACHES = (
+    *("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "NUMBA_CACHE_DIR"),
+    *("CUDA_CACHE_PATH", "HF_HOME", "PIP_CACHE_DIR", "UV_CACHE_DIR", "CONDA_PKGS_DIRS"),
+    "XDG_CACHE_HOME",
+)
+_MOUNT = "https://man7.org/linux/man-pages/man8/mount.8.html"
+
+
+def _no_programs(environment: Environment) -> Iterator[Violation]:
+    mount = _mount(environment, str(environment.prefix))
+    if mount and "noexec" in mount.options:
+        yield Violation(
+            f"{mount.place} is mounted with noexec", (seen(mount.place, "mount options", "noexec"),)
+        )
+
+
+def _temporary(environment: Environment) -> Iterator[Violation]:
+    folder = environment.environ.get("TMPDIR", "")
+    mount = _mount(environment, folder)
+    if mount and mount.kind in _NETWORK:
+        yield Violation(
+            f"TMPDIR is {folder}, on {mount.kind}",
+            (seen("TMPDIR", "value", folder), seen(mount.place, "file system", mount.kind)),
+        )
+
+
+def _without_locks(environment: Environment) -> Iterator[Violation]:
+    for name in _CACHES:
+        folder = environment.environ.get(name, "")
+        mount = _mount(environment, folder)
+        why = _lockless(mount) if mount else None
+        if mount and why:
+            yield Violation(
+                f"{name} is {folder}, on {mount.kind} {why}",
+                (seen(name, "value", folder), seen(mount.place, "mount options", why)),
+            )
+
+
+def _lockless(mount: Mount) -> str | None:
+    """Return what says that locks of one node do not hold on another; None: nothing does."""
+    if mount.kind == "lustre":
+        # Mounted with neither, flock ends with: Function not implemented.
+        if "flock" in mount.options:
+            return None
+        return "with localflock" if "localflock" in mount.options else "without flock"
+    if mount.kind in ("nfs", "nfs4"):
+        local = {"nolock", "local_lock=all", "local_lock=flock"} & mount.options
+        return f"with {min(local)}" if local else None
+    return None
+
+
+def _mount(environment: Environment, folder: str) -> Mount | None:
+    if not folder.startswith("/"):
+        return None
+    return mount_of(os.path.realpath(folder), environment.mounts)
+
+
+CHECKS = (
+    check(
+        _no_programs,
+        id="path.no-programs",
+        severity="error",
+        title="the environment is on a file system that does not allow programs (noexec)",
+        why="each extension module fails with: failed to map segment from shared object: Operation "
+        "not permitted",
+        fix="make it on a file system that is mounted without noexec",
+        source=_MOUNT,
+    ),
+    check(
+        _temporary,
+        id="path.temporary-on-network",
+        severity="warning",
+        title="temporary files are on a network file system",
+        why="Open MPI and others keep shared memory in a temporary file: messages between ranks of "
+        "a node go over the network, or the job does not start",
+        fix="set TMPDIR to a folder of the node, such as /tmp",
+        source="https://www.open-mpi.org/faq/?category=sm",
+    ),
+    check(
+        _without_locks,
+        id="path.cache-without-locks",
+        severity="warning",
+        title="a cache is on a file system whose locks do not work between nodes",
+        why="ranks that compile or fetch the same file at once overwrite each other's files, wait "
+        "forever, or end with: Function not implemented",
+        fix="set the variable to a folder of the node, or of a file system with locks",
+        source="https://man7.org/linux/man-pages/man2/flock.2.html",
+    ),
+)

@@ -1,0 +1,261 @@
+"""The files of the packages, compared with what their RECORD says was installed."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import shlex
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from ...inspect.facts import OWN, Environment, Installed, InstalledDistribution, RecordedFile
+from ...inspect.observation import seen
+from ...inspect.origins import direct_origin
+from ...machine.host import is_file
+from ...model.validation import CheckInfo
+from ...target_tools import manifest
+from ...target_tools.files import CHUNK, open_regular
+from ...text import counted
+from .conda import replaced
+from .protocol import Check, Violation, check
+
+_RECORD = "https://packaging.python.org/en/latest/specifications/recording-installed-packages/"
+_REINSTALL = (
+    "reinstall it: pip install --force-reinstall --no-deps NAME==VERSION, or conda install "
+    "--force-reinstall NAME=VERSION"
+)
+# What a file system, or the order of writing, puts between a file and the RECORD written after it.
+_SLACK = 2_000_000_000  # ns
+
+
+def owners(environment: Environment) -> list[Installed]:
+    """Return what recorded its files, but for what is told of as a whole.
+
+    That is what pip replaced, and what has metadata that cannot be read.
+    """
+    over = {package for package, _ in replaced(environment)}
+    return [
+        each
+        for each in environment.installed
+        if each not in over and not (isinstance(each, InstalledDistribution) and each.problem)
+    ]
+
+
+@lru_cache(maxsize=1)
+def disputed(environment: Environment) -> dict[str, tuple[Installed, Installed]]:
+    """Return the files that two packages recorded with other content: path -> the two."""
+    first: dict[str, tuple[Installed, str]] = {}
+    found: dict[str, tuple[Installed, Installed]] = {}
+    for each in owners(environment):
+        for file in each.files:
+            owner, digest = first.setdefault(file.path, (each, file.digest))
+            if digest and file.digest and digest != file.digest:
+                found.setdefault(file.path, (owner, each))
+    return found
+
+
+def _overwritten(environment: Environment) -> Iterator[Violation]:
+    shared: dict[tuple[Installed, Installed], list[str]] = defaultdict(list)
+    for path, owners in disputed(environment).items():
+        shared[owners].append(path)
+    for (one, other), paths in shared.items():
+        yield Violation(
+            f"{one} and {other} both installed {counted(len(paths), 'file')} with other content",
+            tuple(seen(environment.short(path), "RECORD", "twice") for path in sorted(paths)),
+        )
+
+
+def _reinstallation(package: Installed) -> str:
+    """Return the command that installs a package again, or the origin that pip cannot look up."""
+    if not isinstance(package, InstalledDistribution):
+        spec = shlex.quote(f"{package.name}={package.version}")
+        return f"conda install --force-reinstall {spec}"
+    origin = direct_origin(package)
+    if origin:
+        return f"install it again from {origin}"
+    spec = shlex.quote(f"{package.name}=={package.version}")
+    return f"pip install --force-reinstall --no-deps {spec}"
+
+
+def _gone(environment: Environment) -> Iterator[Violation]:
+    for package in owners(environment):
+        places = tuple(
+            seen(environment.short(file.path), "RECORD", "missing")
+            for file in package.files
+            if environment.states[file.path] is None
+        )
+        if places:
+            summary = f"{package} lacks {counted(len(places), 'file')} that it installed"
+            yield Violation(summary, places, fix=_reinstallation(package))
+
+
+def _changed(environment: Environment, hashes: bool) -> Iterator[Violation]:
+    elsewhere = disputed(environment)
+    for package in owners(environment):
+        places, written = [], _written(package)
+        for file in package.files:
+            state = environment.states[file.path]
+            if state is not None and file.path not in elsewhere:
+                difference = _difference(file, state, written, hashes)
+                if difference is not None:
+                    places.append(seen(environment.short(file.path), *difference))
+        if places:
+            summary = f"{package} has {counted(len(places), 'file')} not as installed"
+            yield Violation(summary, tuple(places), fix=_reinstallation(package))
+
+
+def _written(each: Installed) -> int:
+    """Return when a distribution was installed, in ns; 0: hash all of it."""
+    try:
+        return os.stat(each.record).st_mtime_ns  # noqa: PTH116 - beside its like below
+    except OSError:
+        return 0
+
+
+def _difference(
+    file: RecordedFile, state: os.stat_result, written: int, hashes: bool
+) -> tuple[str, str] | None:
+    """Return what tells that a file is another one than was recorded: field and value.
+
+    A file of the same size that was not written since then is taken for the same without *hashes*.
+    """
+    if file.size.isdigit() and file.size != str(state.st_size):
+        return "size", f"{state.st_size}, was {file.size}"
+    if hashes or state.st_mtime_ns > written + _SLACK:
+        algorithm, _, digest = file.digest.partition("=")
+        found = _hash(file.path, algorithm)
+        if found is not None and found != digest.rstrip("="):
+            return "content", "other than recorded"
+    return None
+
+
+def _hash(path: str, algorithm: str) -> str | None:
+    """Return the hash of a file as RECORD has it; None: it cannot be told."""
+    if algorithm not in ("sha256", "sha384", "sha512"):
+        return None
+    whole = hashlib.new(algorithm)
+    try:
+        with open_regular(path) as stream:
+            while chunk := stream.read(CHUNK):
+                whole.update(chunk)
+    except OSError:
+        return None
+    return base64.urlsafe_b64encode(whole.digest()).decode().rstrip("=")
+
+
+def _published(environment: Environment, hashes: bool) -> Iterator[Violation]:
+    """Compare a prefix of a root with the manifest that was recorded when it was published."""
+    path = Path(f"{environment.prefix}.evidence", "manifest.json")
+    if not is_file(path):
+        return
+    try:
+        recorded = manifest.read(path)
+        if recorded is None:
+            return
+        lines = manifest.compare(environment.prefix, recorded, hashes, run_python=False)
+    except (OSError, ValueError) as error:
+        yield Violation(
+            f"its manifest cannot be compared: {error}", (seen(path, "manifest", error),)
+        )
+        return
+    if lines:
+        parts = (line.rpartition(": ") for line in lines)
+        yield Violation(
+            f"{counted(len(lines), 'file')} not as published",
+            tuple(seen(name, "manifest", what) for name, _, what in parts),
+        )
+
+
+def _twice(environment: Environment) -> Iterator[Violation]:
+    for folder in environment.folders:
+        if folder.kind not in OWN:
+            continue
+        named: dict[str, list[InstalledDistribution]] = defaultdict(list)
+        for each in folder.distributions:
+            named[each.key].append(each)
+        for those in named.values():
+            # An egg-info of the same release beside a dist-info does no harm: Debian has such.
+            if len({each.version for each in those}) > 1:
+                versions = " and ".join(each.version for each in those)
+                yield Violation(
+                    f"{those[0].name} is installed as {versions}",
+                    tuple(seen(environment.short(d.path), "Version", d.version) for d in those),
+                )
+
+
+def _damaged(environment: Environment) -> Iterator[Violation]:
+    for each in environment.distributions:
+        if each.problem:
+            where = environment.short(each.path)
+            yield Violation(
+                f"{each}: {each.problem}",
+                (seen(where, "metadata", each.problem),),
+                fix=_reinstallation(each),
+            )
+
+
+CHECKS = (
+    check(
+        _damaged,
+        id="package.damaged",
+        severity="error",
+        title="the metadata of a package is damaged",
+        why="pip and importlib.metadata cannot determine what is installed; often a disk was full, "
+        "or an installer was killed",
+        fix=_REINSTALL,
+        source=_RECORD,
+    ),
+    check(
+        _twice,
+        id="package.twice",
+        severity="error",
+        title="two releases of a package are installed in the same folder",
+        why="their files overwrite each other, and it is undefined which metadata counts",
+        fix="remove both dist-info folders and the package's own, then install one of them",
+        source=_RECORD,
+    ),
+    check(
+        _gone,
+        id="package.gone",
+        severity="error",
+        title="files that a package installed are missing",
+        why="programs that need them fail, perhaps much later",
+        fix=_REINSTALL,
+        source=_RECORD,
+    ),
+    check(
+        _overwritten,
+        id="package.overwritten",
+        severity="warning",
+        title="two packages installed the same file with different content",
+        why="the package installed last wins, and removing one removes files of the other",
+        fix="remove both and install the one that you want",
+        source=_RECORD,
+    ),
+    Check(
+        CheckInfo(
+            id="published.changed",
+            severity="error",
+            title="files have changed since envbuild published them",
+            why="the smoke test ran with other files",
+            fix="build it again: envbuild remove (rollback first if it is the default), then "
+            "envbuild create",
+            source="https://docs.python.org/3/library/hashlib.html",
+        ),
+        _published,
+    ),
+    Check(
+        CheckInfo(
+            id="package.changed",
+            severity="warning",
+            title="files have changed since they were installed",
+            why="the package was edited, patched or damaged: it is not the release that it claims",
+            fix=_REINSTALL,
+            source=_RECORD,
+        ),
+        _changed,
+    ),
+)

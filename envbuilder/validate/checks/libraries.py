@@ -1,0 +1,267 @@
+"""Extension modules and libraries: whether they can be loaded at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ...inspect.facts import Environment, NativeLibrary, arch_of
+from ...inspect.mpi import holds
+from ...inspect.observation import seen
+from ...target_tools.elf import machine_words
+from .protocol import Violation, check
+
+# The driver's libraries are on machines with a GPU alone; login nodes have none.
+_DRIVER = re.compile(r"lib(cuda|nvidia-ml|nvcuvid|nvidia-encode)\.so\b")
+# Modules that their packages import where they can, and do without elsewhere; with why. Sources:
+# https://numba.readthedocs.io/en/stable/user/threading-layer.html (the layers tbb and omp),
+# https://docs.pytorch.org/audio/2.5.0/installation.html (FFmpeg and SoX are optional),
+# https://github.com/pytorch/vision/blob/main/torchvision/io/_video_opt.py (video_reader).
+_OPTIONAL = {
+    "numba/np/ufunc/tbbpool": "numba uses this threading layer where TBB is installed",
+    "numba/np/ufunc/omppool": "numba uses this threading layer where OpenMP is installed",
+    "torio/lib/_torio_ffmpeg": "of one for each FFmpeg torchaudio takes what can be loaded",
+    "torchaudio/lib/_torchaudio_sox": "torchaudio uses SoX where it is installed",
+    "torchvision/video_reader": "torchvision uses FFmpeg where it is installed",
+}
+# What conda-forge's packages for one level of the processor need; its version is the level.
+_MICROARCH = "_x86_64-microarch-level"
+_LD_SO = "https://man7.org/linux/man-pages/man8/ld.so.8.html"
+
+
+def _missing(environment: Environment) -> Iterator[Violation]:
+    if not environment.native:
+        return
+    for each in environment.libraries:
+        if each.variant and each.stem in environment.usable:
+            continue
+        absent = (name for name in each.tree if environment.loaded(each, name) is None)
+        lacking = [name for name in absent if not _DRIVER.match(name)]
+        where = environment.short(each.path)
+        what = environment.name(each.path)
+        optional = next((why for start, why in _OPTIONAL.items() if what.startswith(start)), None)
+        needed = each.module and optional is None
+        for name in lacking:
+            direct = name in each.library.needed
+            yield Violation(
+                f"{what} needs {name}"
+                + ("" if direct else " (through another library)")
+                + (f"; {optional}" if optional else ""),
+                (seen(where, "NEEDED" if direct else "NEEDED of what it needs", name),),
+                confidence="certain" if needed else "possible",
+                severity=None if needed else "info" if optional else "warning",
+            )
+
+
+def _other_machine(environment: Environment) -> Iterator[Violation]:
+    machine = environment.interpreter.machine
+    if machine is None:
+        return
+    for each in environment.libraries:
+        if each.module and each.library.machine != machine:
+            what, where = environment.name(each.path), environment.short(each.path)
+            words = machine_words(each.library.machine)
+            yield Violation(
+                f"{what} is for {words}, its Python for {machine_words(machine)}",
+                (seen(where, "e_machine", words),),
+            )
+
+
+def _other_site(environment: Environment) -> Iterator[Violation]:
+    site, arch = environment.target, arch_of(environment.interpreter.machine)
+    if site is not None and arch is not None and arch not in site.archs:
+        where = environment.short(environment.interpreter.path)
+        yield Violation(
+            f"it is for {arch}, site {site.name} has {', '.join(site.archs)}",
+            (seen(where, "e_machine", arch),),
+        )
+
+
+def _damaged(environment: Environment) -> Iterator[Violation]:
+    for path, why in sorted(environment.damaged.items()):
+        where = environment.short(path)
+        yield Violation(
+            f"{environment.name(path)} is no library: {why}", (seen(where, "ELF header", why),)
+        )
+
+
+def _newer_glibc(environment: Environment) -> Iterator[Violation]:
+    site = environment.target
+    here = _release((site.glibc if site else environment.glibc) or "")
+    own = "the image" if environment.root else "this machine"
+    who = f"site {site.name}" if site else own
+    for each in environment.libraries if here else ():
+        wanted = _glibc_of(each)
+        if wanted is not None and here is not None and wanted > here:
+            what, where = environment.name(each.path), environment.short(each.path)
+            text, has = (".".join(map(str, each)) for each in (wanted, here))
+            yield Violation(
+                f"{what} needs glibc {text}, {who} has {has}",
+                (seen(where, "version needed", f"GLIBC_{text}"),),
+            )
+
+
+def _newer_processor(environment: Environment) -> Iterator[Violation]:
+    """Compare with this machine's: of the processors of a site's nodes a site says nothing."""
+    has = environment.isa
+    if has is None or environment.target is not None:
+        return
+    for each in environment.libraries:
+        lacking = each.library.isa_needed & ~has
+        # Below this folder ld.so looks where the processor has the level.
+        if lacking and "/glibc-hwcaps/" not in each.path:
+            needs, level = _x86_64(lacking.bit_length()), _x86_64(has.bit_length())
+            yield Violation(
+                f"{environment.name(each.path)} needs {needs}, this machine is {level}",
+                (seen(environment.short(each.path), "x86 ISA needed", needs),),
+                severity=None if each.module else "warning",
+            )
+    for package in environment.conda:
+        if package.name == _MICROARCH and package.version.isdecimal():
+            needs = _x86_64(int(package.version))
+            if int(package.version) > has.bit_length():
+                level = _x86_64(has.bit_length())
+                yield Violation(
+                    f"its conda packages are for {needs}, this machine is {level}",
+                    (seen(environment.short(package.path), "version", package.version),),
+                )
+
+
+def _x86_64(level: int) -> str:
+    return f"x86-64-v{level}" if level > 1 else "x86-64"
+
+
+def _version_missing(environment: Environment) -> Iterator[Violation]:
+    """Look at versions of symbols but those of glibc: GLIBCXX_3.4.29, GOMP_5.0, libcudart.so.12."""
+    if not environment.native:
+        return
+    has: dict[tuple[str, str], bool] = {}
+    for each in environment.libraries:
+        for name, version in each.library.versions:
+            path = environment.loaded(each, name)
+            if path is None or version.startswith("GLIBC_"):
+                continue
+            if (path, version) not in has:
+                # The name of each version that a library defines stands in its table of strings.
+                has[path, version] = holds(path, version.encode("utf-8", "replace") + b"\0")
+            if not has[path, version]:
+                yield Violation(
+                    f"{environment.name(each.path)} needs {version}, which {path} lacks",
+                    (
+                        seen(environment.short(each.path), "version needed", version),
+                        seen(environment.short(path), "version defined", "not this one"),
+                    ),
+                    confidence="certain" if each.module else "possible",
+                    severity=None if each.module else "warning",
+                )
+
+
+def _overruled(environment: Environment) -> Iterator[Violation]:
+    """Tell of each library that is overruled once, with the first that needs it."""
+    told: set[str] = set()
+    for each in environment.libraries:
+        for name, own in each.overruled.items():
+            if own not in told:
+                told.add(own)
+                there = each.tree[name] or ""
+                yield Violation(
+                    f"{environment.name(each.path)} loads {there}, not {environment.short(own)}",
+                    (
+                        seen(environment.short(each.path), "RUNPATH", own),
+                        seen(there, "LD_LIBRARY_PATH", name),
+                    ),
+                )
+
+
+def _glibc_of(native: NativeLibrary) -> tuple[int, ...] | None:
+    """Return the newest glibc whose symbols a library needs."""
+    names = (version for _, version in native.library.versions)
+    return max(
+        filter(None, (_release(n[6:]) for n in names if n.startswith("GLIBC_"))), default=None
+    )
+
+
+def _release(text: str) -> tuple[int, ...] | None:
+    return (
+        tuple(map(int, text.split("."))) if re.fullmatch(r"\d{1,4}(\.\d{1,4}){1,3}", text) else None
+    )
+
+
+CHECKS = (
+    check(
+        _missing,
+        id="library.missing",
+        severity="error",
+        title="a library that an extension module needs is not found",
+        why="its import fails with: cannot open shared object file",
+        fix="load the module or install the package that provides it, with the settings of the "
+        "build",
+        source=_LD_SO,
+    ),
+    check(
+        _other_machine,
+        id="library.other-machine",
+        severity="error",
+        title="an extension module is for another architecture",
+        why="it cannot be loaded: invalid ELF header, or wrong ELF class",
+        fix="install the package on a machine of this architecture, or for it",
+        source=_LD_SO,
+    ),
+    check(
+        _other_site,
+        id="site.other-arch",
+        severity="error",
+        title="the environment is for another architecture than that of --site",
+        why="none of its programs starts there: exec format error",
+        fix="build it there, or build a bundle for it: envbuild create RECIPE --site SITE",
+        source=_LD_SO,
+    ),
+    check(
+        _damaged,
+        id="library.damaged",
+        severity="error",
+        title="a library is damaged",
+        why="it cannot be loaded; often a disk or a quota was full when it was written",
+        fix="reinstall the package that contains it: pip install --force-reinstall --no-deps",
+        source="https://man7.org/linux/man-pages/man5/elf.5.html",
+    ),
+    check(
+        _newer_glibc,
+        id="library.newer-glibc",
+        severity="error",
+        title="a library needs a newer glibc than that of this machine or of --site",
+        why="it cannot be loaded: version GLIBC_X not found",
+        fix="install a wheel for an older manylinux, or build the package here",
+        source="https://peps.python.org/pep-0600/",
+    ),
+    check(
+        _newer_processor,
+        id="library.newer-processor",
+        severity="error",
+        title="a library is built for a newer processor than this machine has",
+        why="it cannot be loaded: CPU ISA level is lower than required; or the program ends with: "
+        "Illegal instruction",
+        fix="install a build for an older processor, or run it on nodes with a newer one",
+        source="https://gitlab.com/x86-psABIs/x86-64-ABI",
+    ),
+    check(
+        _version_missing,
+        id="library.version-missing",
+        severity="error",
+        title="a library is older than another library requires",
+        why="it cannot be loaded: version GLIBCXX_X not found",
+        fix="put the newer one first: load the module of the compiler that built it, or remove "
+        "the folder of the older one from LD_LIBRARY_PATH",
+        source=_LD_SO,
+    ),
+    check(
+        _overruled,
+        id="library.overruled",
+        severity="warning",
+        title="LD_LIBRARY_PATH overrides a library that a package contains",
+        why="LD_LIBRARY_PATH comes before RUNPATH: the package uses a library that it was not "
+        "built and tested with, and another one in another shell",
+        fix="remove its folder from LD_LIBRARY_PATH: unload the module that adds it",
+        source=_LD_SO,
+    ),
+)

@@ -1,0 +1,67 @@
+"""What a check is, and what it hands back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ...inspect.facts import Environment
+from ...inspect.observation import line, seen
+from ...knowledge.symptoms import Confidence
+from ...knowledge.terms import Severity
+from ...model.validation import CheckInfo, Finding, Observation
+from ...target_tools.messages import one_line
+
+# So many places are named; of more, their number.
+MOST_EVIDENCE = 8
+
+
+class Violation(NamedTuple):
+    """One thing that a check found. Where None is given it is as the check has it."""
+
+    summary: str
+    evidence: tuple[Observation, ...]
+    confidence: Confidence = "certain"
+    severity: Severity | None = None
+    fix: str | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """A kind of finding, and the function that looks for it. It may want files hashed."""
+
+    info: CheckInfo
+    look: Callable[[Environment, bool], Iterator[Violation]]
+
+
+def check(
+    look: Callable[[Environment], Iterator[Violation]],
+    *,
+    id: str,  # noqa: A002 - it is what everything calls it
+    severity: Severity,
+    title: str,
+    why: str,
+    fix: str,
+    source: str,
+) -> Check:
+    """Return a check that hashes nothing."""
+    info = CheckInfo(id=id, severity=severity, title=title, why=why, fix=fix, source=source)
+    return Check(info, lambda environment, _: look(environment))
+
+
+def told(info: CheckInfo, found: Violation) -> Finding:
+    """Return what is told of one thing that was found."""
+    evidence = found.evidence[:MOST_EVIDENCE]
+    if len(found.evidence) > MOST_EVIDENCE:
+        evidence += (seen("...", f"{len(found.evidence) - MOST_EVIDENCE} more"),)
+    return Finding(
+        id=info.id,
+        severity=found.severity or info.severity,
+        confidence=found.confidence,
+        summary=one_line(line(found.summary)),
+        evidence=evidence,
+        why=info.why,
+        fix=one_line(line(found.fix)) if found.fix else info.fix,
+        source=info.source,
+    )

@@ -1,0 +1,256 @@
+"""What distributions require of each other, of Python and of the machine."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from packaging.markers import Marker, UndefinedComparison, UndefinedEnvironmentName
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from ...inspect.facts import Environment, InstalledDistribution, arch_of
+from ...inspect.observation import seen
+from ...target_tools.names import normalize
+from .protocol import Violation, check
+
+_DEPENDENCIES = "https://packaging.python.org/en/latest/specifications/core-metadata/#requires-dist-multiple-use"
+_TAGS = "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/"
+# A requirement of an extra alone: most are, and to parse them all takes half of the time.
+_LONGEST = 2000
+_OF_EXTRA = re.compile(r";[^;]*\bextra\s*==\s*['\"]([^'\"]*)['\"]")
+
+
+class Required(NamedTuple):
+    """What a distribution requires. ``version``: what is there; None: nothing is."""
+
+    owner: InstalledDistribution
+    requirement: Requirement
+    version: str | None
+
+
+@lru_cache(maxsize=1)
+def required(environment: Environment) -> tuple[Required, ...]:
+    """Return what the distributions require here.
+
+    Extras are looked at where another distribution asks for them.
+    """
+    return tuple(_required(environment))
+
+
+def unmet(environment: Environment) -> tuple[Required, ...]:
+    """Return every requirement that does not hold."""
+    return tuple(each for each in required(environment) if not is_met(each))
+
+
+def is_met(each: Required) -> bool:
+    """Whether what is there is what is required."""
+    return each.version is not None and admits(each.requirement, each.version)
+
+
+def _required(environment: Environment) -> Iterator[Required]:
+    markers = _marker_values(environment)
+    waiting = [(each, "") for each in environment.distributions]
+    looked = set(waiting)
+    while waiting:
+        each, extra = waiting.pop()
+        for requirement in _requirements(each, extra, markers):
+            found = environment.found.get(normalize(requirement.name))
+            if found is None and environment.away and environment.system_packages:
+                continue  # the Python that would have it is not here
+            if found is None:
+                yield Required(each, requirement, None)
+                continue
+            other = found[1]
+            yield Required(each, requirement, other.version)
+            for wanted in sorted(requirement.extras):
+                if (other, wanted) not in looked:
+                    looked.add((other, wanted))
+                    waiting.append((other, wanted))
+
+
+def _requirements(
+    each: InstalledDistribution, extra: str, markers: Mapping[str, str]
+) -> Iterator[Requirement]:
+    """Yield what a distribution requires here: of itself, or of one of its extras."""
+    for text in each.requires:
+        if len(text) > _LONGEST:
+            continue
+        only = _OF_EXTRA.search(text)
+        if only and " or " not in text and normalize(only[1]) != normalize(extra):
+            continue
+        requirement = _parsed(text)
+        if requirement is None:
+            continue
+        # What holds without the extra as well was looked at without it.
+        if _holds(requirement.marker, {**markers, "extra": extra}) and not (
+            extra and _holds(requirement.marker, {**markers, "extra": ""})
+        ):
+            yield requirement
+
+
+@cache
+def _parsed(text: str) -> Requirement | None:
+    """Return a requirement; None for what is none, or is nested without end."""
+    try:
+        return Requirement(text)
+    except (InvalidRequirement, RecursionError):
+        return None
+
+
+def _holds(marker: Marker | None, values: Mapping[str, str]) -> bool:
+    """Whether a marker holds; one that compares what cannot be compared does not."""
+    try:
+        return marker is None or marker.evaluate(dict(values))
+    except (UndefinedComparison, UndefinedEnvironmentName, ValueError, RecursionError):
+        return False
+
+
+def admits(requirement: Requirement, version: str) -> bool:
+    if requirement.url:
+        return True
+    try:
+        return requirement.specifier.contains(Version(version), prereleases=True)
+    except ValueError:  # an old spelling, or a number that is too long for one
+        return True
+
+
+def _marker_values(environment: Environment) -> dict[str, str]:
+    """Return the values of environment markers in the Python of the environment."""
+    python = environment.interpreter
+    version = python.version or python.series or "3"
+    return {
+        "implementation_name": "cpython",
+        "implementation_version": version,
+        "os_name": "posix",
+        "platform_machine": arch_of(python.machine) or "",
+        "platform_python_implementation": "CPython",
+        "platform_release": "",
+        "platform_system": "Linux",
+        "platform_version": "",
+        "python_full_version": version,
+        "python_version": python.series or ".".join(version.split(".")[:2]),
+        "sys_platform": "linux",
+    }
+
+
+def _metadata(environment: Environment, each: InstalledDistribution) -> str:
+    return f"{environment.short(each.path)}/METADATA"
+
+
+def _missing(environment: Environment) -> Iterator[Violation]:
+    for each, requirement, version in unmet(environment):
+        if version is None:
+            wanted = f"{requirement.name}{requirement.specifier}"
+            where = _metadata(environment, each)
+            yield Violation(
+                f"{each} requires {wanted}, which is not installed",
+                (seen(where, "Requires-Dist", requirement),),
+                fix=f"pip install {shlex.quote(wanted)}",
+            )
+
+
+def _other_version(environment: Environment) -> Iterator[Violation]:
+    for each, requirement, version in unmet(environment):
+        if version is not None:
+            found = environment.found[normalize(requirement.name)][1]
+            yield Violation(
+                f"{each} requires {requirement.name}{requirement.specifier}, {version} is there",
+                (
+                    seen(_metadata(environment, each), "Requires-Dist", requirement),
+                    seen(_metadata(environment, found), "Version", version),
+                ),
+            )
+
+
+def _other_python(environment: Environment) -> Iterator[Violation]:
+    python = environment.interpreter.version or environment.interpreter.series
+    if python is None:
+        return
+    for each in environment.distributions:
+        try:
+            fits = not each.requires_python or Version(python) in SpecifierSet(each.requires_python)
+        except ValueError:  # no version or range
+            continue
+        # 3.11 alone says nothing of >=3.11.4.
+        if not fits and (environment.interpreter.version or python.count(".") > 1):
+            yield Violation(
+                f"{each} requires Python {each.requires_python}, this is {python}",
+                (seen(_metadata(environment, each), "Requires-Python", each.requires_python),),
+            )
+
+
+def _other_abi(environment: Environment) -> Iterator[Violation]:
+    series = environment.interpreter.series
+    if series is None:
+        return
+    number = series.replace(".", "")
+    for each in environment.distributions:
+        if each.tags and not any(_tag_fits(tag, number) for tag in each.tags):
+            yield Violation(
+                f"{each} is of a wheel for {each.tags[0]}, this is Python {series}",
+                (seen(f"{environment.short(each.path)}/WHEEL", "Tag", ", ".join(each.tags)),),
+            )
+
+
+def _tag_fits(tag: str, number: str) -> bool:
+    """Whether the Python and the ABI of a wheel's tag fit CPython *number*: 311."""
+    pythons, _, rest = tag.partition("-")
+    abis, _, _ = rest.partition("-")
+    for python in pythons.split("."):
+        match = re.fullmatch(r"(cp|py)(\d)(\d*)", python)
+        if match is None:
+            continue
+        kind, major, minor = match.groups()
+        older = major == number[0] and int(minor or 0) <= int(number[1:])
+        exact = major + minor == number
+        for abi in abis.split("."):
+            if (abi == "none" and older) or (abi == "abi3" and older):
+                return True
+            if kind == "cp" and exact and abi.startswith(f"cp{number}"):
+                return True
+    return False
+
+
+CHECKS = (
+    check(
+        _missing,
+        id="package.requirement-missing",
+        severity="error",
+        title="a package requires another one that is not installed",
+        why="its import, or a part of it, fails with ModuleNotFoundError",
+        fix="install the missing package",
+        source=_DEPENDENCIES,
+    ),
+    check(
+        _other_version,
+        id="package.requirement-unmet",
+        severity="error",
+        title="a package requires another release of one that is installed",
+        why="its authors state that it does not work with this one, or is not tested with it",
+        fix="install both with one pip command, so that pip chooses compatible releases",
+        source=_DEPENDENCIES,
+    ),
+    check(
+        _other_python,
+        id="package.python-unmet",
+        severity="error",
+        title="a package does not support the Python of the environment",
+        why="its authors state that it does not work with it",
+        fix="install a release for this Python, or make the environment with another Python",
+        source="https://packaging.python.org/en/latest/specifications/core-metadata/#requires-python",
+    ),
+    check(
+        _other_abi,
+        id="package.other-abi",
+        severity="error",
+        title="a package was built for another Python",
+        why="Python skips extension modules of another ABI: ModuleNotFoundError, or a crash",
+        fix="reinstall it with the pip of this environment",
+        source=_TAGS,
+    ),
+)

@@ -1,0 +1,83 @@
+"""What comes together in one process: the libraries that extension modules load, of one kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+from ...inspect.facts import Environment
+from ...inspect.loaded import Loaded, loaded
+from .protocol import Violation, check
+
+_NCCL = re.compile(r"libnccl\.so\b")
+# LLVM's OpenMP and Intel's, which is made of it; wheels put a hash behind the name of theirs. GNU's
+# libgomp does not mind others.
+_LLVM_OPENMP = re.compile(r"lib(iomp5|omp)(-[0-9a-f]+)?\.so\b")
+
+
+def two(environment: Environment, modules: Mapping[str, Sequence[Loaded]]) -> Iterator[Violation]:
+    """Yield the first two libraries that come together: in one module, or in two."""
+    for those in modules.values():
+        for one, other in combinations(those, 2):
+            if one.native is other.native and one.real != other.real:
+                name = environment.name(one.native.path)
+                yield Violation(
+                    f"{name} alone loads {one.words} and {other.words}",
+                    (one.evidence(environment), other.evidence(environment)),
+                )
+                return
+    for first, second in combinations(sorted(modules), 2):
+        ones, others = modules[first], modules[second]
+        if {each.real for each in ones}.isdisjoint(each.real for each in others):
+            yield from _of_two_modules(environment, ones[0], others[0])
+            return
+
+
+def _of_two_modules(environment: Environment, one: Loaded, other: Loaded) -> Iterator[Violation]:
+    names = (environment.name(each.native.path) for each in (one, other))
+    same = one.words == other.words
+    parts = [f"{name} loads {each.words}" for name, each in zip(names, (one, other), strict=True)]
+    yield Violation(
+        ", ".join(parts) + (" of another place" if same else ""),
+        (one.evidence(environment), other.evidence(environment)),
+        confidence="likely",
+    )
+
+
+def loaded_nccls(environment: Environment) -> dict[str, list[Loaded]]:
+    """Return the NCCLs that its modules load, by the modules."""
+    return loaded(environment, _NCCL)
+
+
+def _two_nccls(environment: Environment) -> Iterator[Violation]:
+    yield from two(environment, loaded_nccls(environment))
+
+
+def _two_openmps(environment: Environment) -> Iterator[Violation]:
+    yield from two(environment, loaded(environment, _LLVM_OPENMP))
+
+
+CHECKS = (
+    check(
+        _two_nccls,
+        id="nccl.two-in-process",
+        severity="warning",
+        title="one process loads two NCCLs",
+        why="a library name is loaded once: the order of imports decides which NCCL carries the "
+        "data, and releases differ in their features",
+        fix="build packages that use NCCL against the framework's NCCL, or the framework against "
+        "the site's",
+        source="https://man7.org/linux/man-pages/man8/ld.so.8.html",
+    ),
+    check(
+        _two_openmps,
+        id="openmp.two-in-process",
+        severity="warning",
+        title="one process loads two OpenMP runtimes of the LLVM family",
+        why="the second one ends the program with OMP: Error #15, or both start threads for every "
+        "core",
+        fix="install the packages from one source with one runtime, such as conda-forge",
+        source="https://openmp.llvm.org/design/Runtimes.html",
+    ),
+)

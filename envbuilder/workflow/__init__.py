@@ -1,0 +1,1 @@
+"""Code that several verbs share: from options to inputs, to a lock, to a launch request."""

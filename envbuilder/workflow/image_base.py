@@ -1,0 +1,111 @@
+"""What an image begins with: named by ``--base``, or a Debian that the site states."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+from ..errors import UsageError
+from ..images import (
+    BaseRequest,
+    BuildFile,
+    RegistryImage,
+    check_rights,
+    find_builder,
+    obtain_base,
+    parse_base,
+    read_base,
+)
+from ..knowledge.entries import check_choice
+from ..knowledge.terms import Arch
+from ..machine.host import LocalMachine
+from ..model.base_image import BaseImage
+from ..model.site import Site
+from ..render.image import bases
+from ..text import shown
+from .context import Context
+from .emulate import check_arch_runs, check_runs_here
+from .load import PlanInputs
+from .options import PlanOptions
+from .site_contents import site_search
+
+
+def named_base(
+    named: str | None,
+    choice: PlanOptions,
+    context: Context,
+    *,
+    site_counts: bool = False,
+    folder: Path | None = None,
+) -> BaseImage | None:
+    """Return what a base holds, fetched where it is not here; None where none is *named*.
+
+    ``--site`` then says whose copies of registries are asked, and nothing else, unless it counts:
+    its modules are bound, or a document stated the base (*site_counts*). *folder*: what a path is
+    relative to.
+    Raises UsageError for a base that no image can begin with, BuildError for one that cannot be
+    fetched.
+    """
+    if named is None:
+        return None
+    found = parse_base(named, folder or context.cwd)
+    # A Dockerfile names an image of a registry.
+    fetched = isinstance(found, RegistryImage | BuildFile)
+    if not site_counts and (choice.partition or (choice.site and not fetched)):
+        raise UsageError(
+            "option.conflict",
+            "--base cannot be combined with --site or --partition: both state the base system",
+            "leave out --base to use the site's Debian (the key debian: of the site file)",
+            "or add --bind to use the modules of the site on this base",
+        )
+    known = (context.knowledge.components, bases().programs, bases().nvidia_packages)
+    if isinstance(found, Path):
+        if not found.exists():
+            raise UsageError(
+                "base.missing",
+                f"--base {shown(named)}: {found} does not exist",
+                "for an image of a registry, write docker://NAME",
+            )
+        return read_base(found, *known)
+    arch = choice.arch or platform.machine()
+    check_choice("architecture", arch, get_args(Arch))
+    if isinstance(found, BuildFile):
+        check_arch_runs(arch, context)
+    site = _registries_of(choice.site, context) if fetched else None
+    request = BaseRequest(
+        found, arch, LocalMachine(context.environ), site.registries if site else {}
+    )
+    folder, source = obtain_base(request, context.reporter.say)
+    return replace(read_base(folder, *known), source=source)
+
+
+def _registries_of(name: str | None, context: Context) -> Site | None:
+    """Return the site whose machines fetch, if one is named."""
+    search = site_search(context)
+    named = name or search.from_environ
+    return search.named(named, "asked for").site if named else None
+
+
+def check_image(base: BaseImage | None, plan_inputs: PlanInputs, context: Context) -> None:
+    """Raise UsageError or MissingToolError for what can be said before anything is decided."""
+    if base is None and plan_inputs.site.debian is None:
+        raise UsageError(
+            "base.not-stated",
+            f"site {plan_inputs.site.name} does not state the base system of an image",
+            "add --base FOLDER, a folder with a Debian or Ubuntu, such as mmdebstrap makes",
+            "or write debian: {suite: bookworm, packages: [python3-venv, ...]} in the site file",
+        )
+    host = LocalMachine(context.environ)
+    find_builder(host)
+    if base:
+        check_rights(base.folder, host)
+    check_runs_here(plan_inputs, context)
+
+
+def base_name(base: BaseImage | None, plan_inputs: PlanInputs) -> str:
+    """Return what the system of a base is, for people."""
+    site = base.site if base else plan_inputs.site
+    # The Debian that stands for a site's machines, which may have another system.
+    return f"debian {site.debian.suite}" if site.debian else site.facts.os or site.name

@@ -1,0 +1,112 @@
+"""The folders of a machine that an image binds in: the modules of the site that its stack needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from packaging.version import InvalidVersion, Version
+
+from ..errors import UsageError
+from ..model.base_image import BIND_UNFIT, BaseImage, Bind
+from ..model.plan import Modules
+from ..text import shown
+from .context import Context
+from .load import PlanInputs
+
+
+def parse_binds(given: Sequence[str], context: Context) -> tuple[Bind, ...]:
+    """Return what ``--bind SOURCE[:TARGET]`` names. Raises UsageError for what cannot be bound."""
+    return tuple(_parsed(text, context) for text in given)
+
+
+def _parsed(text: str, context: Context) -> Bind:
+    source, _, target = text.partition(":")
+    folder = context.path(Path(source))
+    place = PurePosixPath(target or str(folder))
+    if not folder.is_dir():
+        raise UsageError(
+            "bind.not-a-folder",
+            f"--bind {shown(text)}: {folder} is not a folder of this machine",
+        )
+    if not place.is_absolute() or ".." in place.parts or len(place.parts) < 2:
+        raise UsageError(
+            "bind.invalid-target",
+            f"--bind {shown(text)}: the path in the image must be absolute and not /",
+            "write --bind SOURCE:/TARGET, or --bind /SOURCE if both paths are the same",
+        )
+    if BIND_UNFIT.search(str(folder)) or BIND_UNFIT.search(str(place)):
+        raise UsageError(
+            "bind.reserved-character",
+            f"--bind {shown(text)}: Apptainer does not accept ',' or ':' in a path",
+        )
+    return Bind(folder, place)
+
+
+def bound_inputs(inputs: PlanInputs, base: BaseImage | None) -> PlanInputs:
+    """Return what a plan of the site's own modules is made of, for an image.
+
+    Inside are no scheduler and no launcher of the site: ranks are started by the MPI's own. Raises
+    UsageError for a base in which the site's programs do not run.
+    """
+    site = inputs.site
+    if base is not None:
+        if inputs.arch not in base.site.arch:
+            raise UsageError(
+                "base.other-arch",
+                f"the base is for {', '.join(base.site.arch)}, not {inputs.arch}",
+            )
+        _check_glibc(inputs, base)
+    inside = site.model_copy(update={"launcher": None, "scheduler": None})
+    source = base.source if base else None
+    return replace(inputs, chosen=inputs.chosen._replace(site=inside), base=source)
+
+
+def _check_glibc(inputs: PlanInputs, base: BaseImage) -> None:
+    """Raise UsageError for a base that is older than what the site's programs were linked with."""
+    needed, there = inputs.site.facts.glibc, base.site.facts.glibc
+    try:
+        older = bool(needed and there) and Version(str(there)) < Version(str(needed))
+    except InvalidVersion:
+        return
+    if older:
+        raise UsageError(
+            "base.old-glibc",
+            f"the base has glibc {there}, but the programs of {inputs.site.name} need {needed}",
+            f"use a base with glibc {needed} or newer",
+        )
+
+
+def check_binds(modules: Modules, binds: Sequence[Bind], base: Path | None) -> None:
+    """Raise UsageError where the image would not have a folder that its modules are loaded from.
+
+    *base*: the folder that the image begins with; None where it is not made yet.
+    """
+    if not modules.loads:
+        raise UsageError(
+            "bind.no-modules",
+            "--bind is for the modules of a site, but the plan uses no modules",
+            "leave --bind out: the image is then planned for its base",
+        )
+    for path in _needed(modules):
+        if not any(_holds(each, path) for each in binds) and not _in_base(base, path):
+            raise UsageError(
+                "bind.missing",
+                f"the image does not bind {path}, from which its modules are loaded",
+                "add --bind FOLDER with a folder of this machine above it, such as /sw",
+            )
+
+
+def _needed(modules: Modules) -> Iterator[PurePosixPath]:
+    yield from map(PurePosixPath, (*([modules.init] if modules.init else []), *modules.trees))
+
+
+def _holds(bind: Bind, path: PurePosixPath) -> bool:
+    if not path.is_relative_to(bind.target):
+        return False
+    return (bind.source / path.relative_to(bind.target)).exists()
+
+
+def _in_base(base: Path | None, path: PurePosixPath) -> bool:
+    return base is None or (base / path.relative_to("/")).exists()

@@ -1,0 +1,243 @@
+"""An image on a host: what both must agree on, and how its ranks are started from outside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple, NoReturn
+
+from ..documents.site_choice import ChosenSite, choose_site, with_partition
+from ..errors import UsageError
+from ..images import check_contract, fitting
+from ..images.host_mpi import FOLDER as HOST_LIBRARIES
+from ..launching.launchers import LAUNCHERS, own_launcher
+from ..launching.launchers.srun import PMI
+from ..machine.host import LocalMachine
+from ..machine.modules.names import stem, stems, version_part
+from ..machine.system import mpi_on_path
+from ..model.base_image import Bind
+from ..model.evidence import Evidence
+from ..model.host_contract import ContractRow, HostedMpi, HostOffer, ImageNeeds
+from ..model.launch import Mpi
+from ..model.outcome import Info
+from ..model.plan import Lock, Plan
+from ..model.proofs import mpi_of
+from ..model.site import SiteLauncher, Snapshot
+from ..record import read_all
+from ..render.container import FOLDER, variables
+from ..render.image import bases
+from ..root.environment_lock import read_lock
+from ..root.environments import find
+from ..target_tools.root.layout import Home
+from .context import Context
+from .image_binds import parse_binds
+from .image_contents import opened
+from .image_host_mpi import host_mpi_files, loaded_mpi
+from .launch_requests import LaunchFacts, facts_there
+from .site_contents import site_search, snapshot_of
+
+# Of Singularity before it was called so the words are the same.
+RUNNER = "apptainer"
+# The components of CUDA, as a module or package of all of it and as its libraries alone.
+_CUDA = ("cuda", "cudatoolkit")
+_NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)*")
+
+
+class HostedImage(NamedTuple):
+    """An image, what it holds, where it is to run, and whether they fit.
+
+    ``binds``: the folders of the site's modules that a container takes from the host; ``mpi``: the
+    files of the host's MPI, in place of the image's own. ``mpi_files``: as which of these, in the
+    container, its ranks load their MPI.
+    """
+
+    file: str
+    lock: Lock
+    chosen: ChosenSite
+    rows: tuple[ContractRow, ...]
+    launcher: SiteLauncher | None
+    binds: tuple[Bind, ...] = ()
+    mpi: tuple[Bind, ...] = ()
+    mpi_files: tuple[PurePosixPath, ...] = ()
+
+    @property
+    def plan(self) -> Plan:
+        return self.lock.plan
+
+    @property
+    def prefix(self) -> Path:
+        """Where the environment is in the image."""
+        return Home(FOLDER, self.plan.recipe).prefix(self.lock.id())
+
+    def container(self, *, gpus: bool) -> tuple[str, ...]:
+        """Return the words that start a container, which the image and a program are to follow."""
+        # What loads the modules of a host is the image's runscript.
+        verb = "run" if self.plan.modules.loads else "exec"
+        binds = ",".join(map(str, (*self.binds, *self.mpi)))
+        return (
+            *(RUNNER, verb),
+            *(("--bind", binds) if binds else ()),
+            *(("--env", f"LD_LIBRARY_PATH={self._library_path()}") if self.mpi else ()),
+            *(("--nv",) if gpus else ()),
+        )
+
+    def program(self, words: tuple[str, ...], *, gpus: bool) -> tuple[str, ...]:
+        """Return the words that start a program in a container of its own."""
+        return (*self.container(gpus=gpus), self.file, *words)
+
+    def facts(self, context: Context) -> LaunchFacts:
+        """Return what every launch line of the image is made from, at its host."""
+        plan = self.plan
+        if self.launcher:
+            plan = plan.model_copy(update={"launcher": self.launcher})
+        # What the image holds has no part in how its MPI was built on the site.
+        return replace(facts_there(plan, self.chosen, context), ucx=lambda: False)
+
+    def _library_path(self) -> str:
+        own = variables(self.plan, self.prefix).get("LD_LIBRARY_PATH")
+        return ":".join(filter(None, (str(HOST_LIBRARIES), own)))
+
+
+def hosted_image(
+    name: str,
+    site: str | None,
+    partition: str | None,
+    context: Context,
+    *,
+    host_mpi: bool = False,
+    binds: tuple[str, ...] = (),
+) -> HostedImage:
+    """Read an image, look at a host, and compare them; runs nothing of the image.
+
+    *host_mpi*: this machine's MPI takes the place of the image's. *binds*: as ``--bind`` has them;
+    none: the folders that the image names, as they are here. Raises UsageError, DriftError or
+    MissingToolError as ``opened`` does.
+    """
+    with opened(name, _no_root, context) as found:
+        home, version = find(found.root, found.environment)
+        lock = read_lock(home, version)
+        facts = found.image
+        if facts and facts.format == "oci":
+            raise UsageError(
+                "image.oci-not-runnable",
+                f"{name} is an OCI layout, which Apptainer cannot start on a host",
+                "run apptainer build NAME.sif oci:DIR to make a SIF file",
+            )
+        own = loaded_mpi(found)
+        files = host_mpi_files(found, context.path(name), context) if host_mpi else None
+    search = site_search(context)
+    chosen = with_partition(choose_site(site or search.from_environ or "local", search), partition)
+    image = hosted(name, lock, facts.arch if facts else None, chosen, context)
+    bound = parse_binds(binds or (facts.binds if facts else ()), context)
+    image = image._replace(binds=bound, mpi_files=(own,) if own else ())
+    if files is None:
+        return image
+    if image.plan.modules.loads:
+        raise UsageError(
+            "image.uses-host-mpi",
+            f"{image.file} already uses the host's MPI, through the site's modules",
+            "leave --host-mpi out",
+        )
+    return image._replace(rows=(*image.rows, *files.rows), mpi=files.binds, mpi_files=files.places)
+
+
+def _no_root() -> NoReturn:
+    raise UsageError(
+        "image.expected", "this is the name of an environment, but an image is required"
+    )
+
+
+def hosted(
+    name: str, lock: Lock, arch: str | None, chosen: ChosenSite, context: Context
+) -> HostedImage:
+    """Compare what an image holds with a site."""
+    plan = lock.plan
+    pin = mpi_of(plan)
+    mpi = Mpi(pin.component, pin.version) if pin else None
+    cuda = next((each.version for each in plan.pins if each.component in _CUDA), None)
+    host = host_offer(chosen, context)
+    rows = check_contract(ImageNeeds(arch, mpi, cuda), host, bases().host_mpi)
+    launcher = host.launcher
+    if mpi and launcher is None:
+        started = fitting(mpi, host, bases().host_mpi)
+        launcher = own_launcher(started.mpi.component) if started else None
+    return HostedImage(str(Path(name)), lock, chosen, rows, launcher)
+
+
+def host_offer(chosen: ChosenSite, context: Context) -> HostOffer:
+    """Return what a site has that images must fit."""
+    site, own = chosen.site, chosen.facts
+    known = context.knowledge.components
+    kinds = frozenset(name for name, each in known.items() if "mpi" in each.fulfils)
+    launcher = site.launcher
+    by_scheduler = launcher and LAUNCHERS[launcher.kind].TRAITS.scheduler is not None
+    holds = snapshot_of(chosen, context, kinds)[0]
+    if site.snapshot is None or chosen.path is None:
+        # It is this machine: what counts is what the shell runs, a virtualenv's too.
+        found = mpi_on_path(LocalMachine(context.environ), kinds)
+        holds = holds.model_copy(update={"system": (found,) if found else ()})
+    return HostOffer(
+        name=site.name,
+        arches=(chosen.partition.arch,) if chosen.partition else site.arch,
+        mpis=tuple(_mpis(holds, kinds, stems(known))),
+        launcher=launcher if by_scheduler else None,
+        speaks=PMI if by_scheduler else None,
+        pmi=own.pmi if own.pmi is not None else site.facts.pmi,
+        driver_cuda=own.driver_cuda or site.facts.driver_cuda,
+    )
+
+
+def _mpis(holds: Snapshot, kinds: frozenset[str], named: dict[str, str]) -> Iterator[HostedMpi]:
+    for each in holds.system:
+        if each.component in kinds:
+            yield HostedMpi(Mpi(each.component, each.version), each.locator)
+    for module in holds.modules:
+        own = named.get(stem(module.name))
+        by_name = {own: version_part(module.name)} if own else {}
+        for component, version in (module.provides or by_name).items():
+            if component in kinds and (numbers := _NUMBERS.match(version)):
+                yield HostedMpi(Mpi(component, numbers[0]), f"module {module.name}")
+
+
+def fits_at(value: Info, site: str, context: Context) -> Info:
+    """Return what is known of an image with whether it fits a site."""
+    chosen = site_search(context).named(site, "asked for")
+    arch = value.image.arch if value.image else None
+    found = hosted(value.environment, value.lock, arch, chosen, context)
+    proofs = _proved_at(chosen.site.name, value, context) if value.image else ()
+    return value.model_copy(update={"contract": found.rows, "on_site": proofs})
+
+
+def records_beside(image: Path) -> Path:
+    """Return the folder of the records that are kept beside an image."""
+    return image.with_name(f"{image.name.removesuffix('.sif')}.evidence")
+
+
+def _proved_at(site: str, value: Info, context: Context) -> tuple[Evidence, ...]:
+    """Return what ``smoke IMAGE`` recorded of this image at a site."""
+    folder = records_beside(context.path(value.image.file)) if value.image else None
+    if folder is None or not folder.is_dir():
+        return ()
+    found = (each for each in read_all(folder).evidence if each not in value.evidence)
+    own = value.lock.sha256()
+    return tuple(each for each in found if (each.site, each.lock_sha256) == (site, own))
+
+
+def check_fits(hosted: HostedImage) -> None:
+    """Raise UsageError where image and host do not fit: ranks would not find one another."""
+    broken = [each for each in hosted.rows if each.fit == "broken"]
+    if not broken:
+        return
+    first, *_ = broken
+    raise UsageError(
+        "image.host-mismatch",
+        "\n".join(
+            [f"{hosted.file} does not fit {hosted.chosen.site.name}:"]
+            + [f"  {row.subject}: {row.image}; host: {row.host}: {row.why}" for row in broken]
+        ),
+        "load an MPI that fits, or use another --site"
+        if first.subject == "mpi"
+        else "envbuild info IMAGE --site NAME shows the whole comparison",
+    )

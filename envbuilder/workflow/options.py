@@ -1,0 +1,429 @@
+"""What a user may say to the verbs: one frozen value each, whose fields are the options.
+
+The command line is made from them (``cli/command.py``): a field's annotation holds its option.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import UsageError
+from ..model.places import ImageFormat
+from ..text import shown
+
+if TYPE_CHECKING:
+    from ..model.plan import Plan
+
+
+def recipe_names(incomplete: str) -> list[str]:
+    """Return the recipes that begin so, for the shell's completion; never fails."""
+    from ..documents.library import catalogue, search_path
+
+    with contextlib.suppress(Exception):
+        names = [name for name, _ in catalogue("recipe", search_path(os.environ, ()))]
+        return [name for name in names if name.startswith(incomplete)]
+    return []
+
+
+RecipeName = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECIPE",
+        help="A recipe's name, or the path of its file.",
+        autocompletion=recipe_names,
+    ),
+]
+EnvironmentOrRecipe = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME[/N]|RECIPE",
+        help="A published environment, otherwise a recipe's name or the path of its file.",
+        autocompletion=recipe_names,
+    ),
+]
+SiteOption = Annotated[
+    str | None, typer.Option(help="A site's name or file (default: $ENVBUILD_SITE, or detected).")
+]
+ArchOption = Annotated[
+    str | None, typer.Option(help="The architecture: x86_64, ppc64le or aarch64.")
+]
+Partition = Annotated[str | None, typer.Option(help="A partition of the site.")]
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ID=REASON", help="Waive an advisory, with a reason. May be repeated."),
+]
+RootOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR",
+        help="The folder of environments (default: $ENVBUILD_ROOT, otherwise the site's).",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """Of what a plan is made; None: not said. Raises UsageError for a waiver without a reason."""
+
+    recipe: RecipeName
+    site: SiteOption = None
+    arch: ArchOption = None
+    partition: Partition = None
+    profile: Annotated[
+        str | None,
+        typer.Option(help="scorep: instrument the build with Score-P and start ranks with it."),
+    ] = None
+    allow: AllowOption = None
+
+    def __post_init__(self) -> None:
+        self.waivers()
+
+    def waivers(self) -> dict[str, str]:
+        """Return the reason of each waiver by the id of what it waives."""
+        return dict(_waiver(each) for each in self.allow or ())
+
+    def as_locked(self, plan: Plan) -> PlanOptions:
+        """Return the options with what was not said as it was in *plan*."""
+        from ..model.profiles import base_name
+
+        return replace(
+            self,
+            recipe=self.recipe or base_name(plan),
+            profile=self.profile or plan.profile,
+            site=self.site or plan.site,
+            arch=self.arch or plan.arch,
+        )
+
+
+def _waiver(text: str) -> tuple[str, str]:
+    name, equals, reason = text.partition("=")
+    if not reason.isprintable() or len(reason) > 500:
+        raise UsageError(
+            "waiver.reason-unprintable",
+            f"the reason of --allow {shown(name)} is not one line of at most 500 printable "
+            "characters",
+            "give a shorter reason, without line breaks",
+        )
+    if not (name and equals and reason.strip()):
+        raise UsageError(
+            "waiver.reason-missing",
+            f"--allow '{shown(text)}' has no reason",
+            f"write --allow '{shown(name) or 'ID'}=why it is fine here'",
+        )
+    return name, reason.strip()
+
+
+@dataclass(frozen=True)
+class LockOptions(PlanOptions):
+    """Of what a lock is made; the recipe of one that is checked is its own."""
+
+    recipe: Annotated[
+        str,
+        typer.Argument(
+            metavar="RECIPE",
+            help="A recipe's name, or the path of its file (default with --check: the lock's "
+            "recipe).",
+            autocompletion=recipe_names,
+            show_default=False,
+        ),
+    ] = ""
+
+
+@dataclass(frozen=True)
+class EnvironmentOptions(PlanOptions):
+    """Of a published environment, or of what a plan is made."""
+
+    recipe: EnvironmentOrRecipe
+
+
+@dataclass(frozen=True)
+class WhyOptions(EnvironmentOptions):
+    """Of a published environment, or of what a plan without a profile is made."""
+
+    profile: str | None = None
+    root: RootOption = None
+
+
+@dataclass(frozen=True)
+class LiveOptions(WhyOptions):
+    """Of what a plan is made that a lock is compared with: where nothing is said, as the lock."""
+
+    recipe: Annotated[
+        str,
+        typer.Option(
+            help="For live: the recipe's file (default: the recipe of that name).",
+            show_default=False,
+        ),
+    ] = ""
+
+
+@dataclass(frozen=True)
+class RootOptions:
+    """Which root is meant: its path, else that of a site and an architecture."""
+
+    root: RootOption = None
+    site: SiteOption = None
+    arch: ArchOption = None
+
+
+@dataclass(frozen=True)
+class SignatureOptions:
+    """The key that a file must be signed with; ``commands/signed.py`` verifies it."""
+
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Require a signature of this public key (PEM); exit code 8 if it is not valid.",
+        ),
+    ] = None
+    signature: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The signature for --key (default: NAME.sig)."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class ImageOptions:
+    """What an image begins with, which folders it binds in, and what it is packed as.
+
+    ``candidate``: it is kept without a proof over GPUs, where there are none.
+    """
+
+    base: str | None = None
+    binds: tuple[str, ...] = ()
+    format: ImageFormat = "sif"
+    candidate: bool = False
+
+
+@dataclass(frozen=True)
+class CreateOptions:
+    """Of ``create`` and ``image``. ``target``: None takes the one for the architecture."""
+
+    choice: PlanOptions
+    root: RootOption = None
+    shared: Annotated[
+        str | None, typer.Option(metavar="GROUP", help="Create a root that this group shares.")
+    ] = None
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue with the step that failed.")
+    ] = False
+    relock: Annotated[
+        bool, typer.Option("--relock", help="Resolve again instead of reusing the existing lock.")
+    ] = False
+    locked: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Build exactly this lock; do not resolve.")
+    ] = None
+    signed: SignatureOptions = field(default_factory=SignatureOptions)
+    target: str | None = None
+    output: Path | None = None
+    require_tier: str | None = None
+    image: ImageOptions | None = None
+
+
+@dataclass(frozen=True)
+class CloneOptions:
+    """Of ``clone``. ``allow`` and the site's: as of a plan."""
+
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH|NAME[/N]", help="The folder or the name of a conda environment."
+        ),
+    ]
+    name: Annotated[str, typer.Option(metavar="NAME", help="Name of the new environment.")]
+    leave: Annotated[
+        bool,
+        typer.Option(
+            "--leave",
+            help="Omit files that belong to no package, and take changed files as packaged.",
+        ),
+    ] = False
+    root: RootOption = None
+    site: SiteOption = None
+    partition: Partition = None
+    allow: AllowOption = None
+
+
+@dataclass(frozen=True)
+class MatrixOptions:
+    """Several recipes on the architectures of one site. ``base``: where its roots are."""
+
+    matrix: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RECIPE]...",
+            help="Names or files of recipes (default: the recipes documented for the site).",
+            autocompletion=recipe_names,
+        ),
+    ] = None
+    site: SiteOption = None
+    arch: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this architecture of the site. May be repeated."),
+    ] = None
+    partition: Partition = None
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Parent of the roots DIR/SITE/ARCH and DIR/SITE/ARCH-candidates (default: the "
+            "site's).",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class CiOptions(MatrixOptions):
+    """Of which jobs a pipeline is: ``ci render`` and ``ci run`` have the same."""
+
+    emulate: Annotated[
+        bool,
+        typer.Option("--emulate", help="Build and test other architectures in qemu-user."),
+    ] = False
+
+
+@dataclass(frozen=True)
+class JobSize:
+    """What is asked of a job; None: as for the smoke test, or left to the scheduler."""
+
+    nodes: Annotated[
+        int | None, typer.Option(metavar="N", help="Number of nodes for the job (default: 1).")
+    ] = None
+    ranks_per_node: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Ranks on each node of the job (default: those of the smoke test)."
+        ),
+    ] = None
+    minutes: Annotated[
+        int | None, typer.Option(metavar="N", help="Time limit of the job (default: 30).")
+    ] = None
+    account: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The account that the job is charged to.")
+    ] = None
+    cpus_per_rank: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Cores for each rank (default: the scheduler's)."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RenderOptions:
+    """Of ``render``. ``output``: a file, or for more than one a new or empty folder."""
+
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="FORM",
+            help="One of: {forms}; job: the form of the site's scheduler; all: all of these; "
+            "image: the files to build an image from; folder: the build folder (default: "
+            "folder).",
+        ),
+    ] = None
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="File or new folder to write (default for one form: standard output).",
+        ),
+    ] = None
+    locked: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Render exactly this lock, with its hashes.")
+    ] = None
+    signed: SignatureOptions = field(default_factory=SignatureOptions)
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BASE", help="For image and def: the base system, as of envbuild image."
+        ),
+    ] = None
+    binds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bind", metavar="DIR[:DIR]", help="For image and def: a folder of the site's modules."
+        ),
+    ] = None
+    candidate: Annotated[
+        bool, typer.Option("--candidate", help="For image and def: as of envbuild image.")
+    ] = False
+    size: JobSize = field(default_factory=JobSize)
+    choice: EnvironmentOptions
+    root: RootOption = None
+
+
+@dataclass(frozen=True)
+class LaunchOptions:
+    """Of ``launch``."""
+
+    program: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- PROGRAM...", help="The program of every rank, with arguments."),
+    ] = None
+    ranks: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Number of ranks (default: all slots of the hosts, otherwise the rank count of "
+            "the smoke test).",
+        ),
+    ] = None
+    nodes: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Print the line for a job of N nodes, without being in it."),
+    ] = None
+    hosts: Annotated[
+        str | None,
+        typer.Option(
+            "-H", "--hosts", metavar="HOSTS", help="Hosts with slots: a:4,b:4 (default: the job's)."
+        ),
+    ] = None
+    hostfile: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File with one host on a line: a slots=4.")
+    ] = None
+    rdma: Annotated[
+        bool, typer.Option("--rdma", help="Open MPI below 4: use its openib RDMA, without threads.")
+    ] = False
+    cpus_per_rank: Annotated[
+        int | None, typer.Option(metavar="N", help="Cores for each rank (default: the job's).")
+    ] = None
+    gloo: Annotated[
+        bool, typer.Option("--gloo", help="Use Gloo instead of MPI, with a launcher for Gloo.")
+    ] = False
+    cuda_aware: Annotated[
+        bool, typer.Option("--cuda-aware", help="Spectrum MPI, jsrun: pass GPU memory to MPI.")
+    ] = False
+    exports: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--export", metavar="NAME[=VALUE]", help="Set it for every rank. May be repeated."
+        ),
+    ] = None
+    launcher: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="One of: {launchers} (default: the site's, otherwise the MPI's own).",
+        ),
+    ] = None
+    host_mpi: Annotated[
+        bool, typer.Option("--host-mpi", help="For an image: bind this machine's MPI into it.")
+    ] = False
+    binds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bind",
+            metavar="DIR[:DIR]",
+            help="For an image: a folder of modules (default: the folders it states).",
+        ),
+    ] = None
+    where: RootOptions = field(default_factory=RootOptions)
+    partition: Partition = None

@@ -1,0 +1,172 @@
+"""What a lock or plan is rendered of: its build folder's texts, and the subject of its forms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..build.backends import prefix_parts
+from ..documents.patches import patch_files
+from ..documents.site_choice import ChosenSite
+from ..knowledge.rows import Knowledge
+from ..launching.launchers import LAUNCHERS, launch_line
+from ..launching.schedulers import SCHEDULERS
+from ..model.backend import PrefixParts
+from ..model.job import Job
+from ..model.launch import EnvironmentProgram, JobHosts, StartCommand, Words
+from ..model.places import BuildFolders, Dialect
+from ..model.plan import Lock
+from ..model.profiles import program
+from ..render.build import render_build
+from ..render.forms import FORMS, Form, job_form
+from ..render.job import ENDPOINT, HOSTS, program_words
+from ..render.subject import JobParts, Renderable, RenderInput
+from ..runtimes import RUNTIMES
+from ..target_tools.root.attestations import PREDICATE, SBOM
+from .launch_requests import (
+    LaunchFacts,
+    base_request,
+    environment_program,
+    example,
+    image_start,
+    plan_in_image,
+    programs_launcher,
+    reads_tf_config,
+)
+from .load import PlanInputs
+from .options import JobSize
+from .places import site_dialect
+
+# The run time that a rendered job asks for: half an hour, which every queue takes.
+JOB_MINUTES = 30
+
+
+def forms() -> Mapping[str, Form]:
+    """Return every form of one file; a scheduler's job script is one."""
+    return {**FORMS, **{name: job_form(name) for name in SCHEDULERS}}
+
+
+def dialect_of(plan_inputs: PlanInputs) -> Dialect:
+    """Return the language of the site's modulefiles."""
+    return site_dialect(plan_inputs.site)
+
+
+def build_texts(
+    lock: Lock,
+    places: BuildFolders,
+    prefix: PrefixParts,
+    folders: Sequence[Path],
+    start: StartCommand | None = None,
+) -> dict[str, str]:
+    """Return the texts of the build folder; *start*: what starts its smoke test, if it has one.
+
+    *folders*: those that have ``patches/``.
+    """
+    rendered = render_build(lock, places, prefix, RUNTIMES, start)
+    patches = patch_files(lock.plan, folders)
+    return {**rendered, **patches, "lock.json": lock.text()}
+
+
+def attestations(lock: Lock) -> dict[str, str]:
+    """Return what says of a build what it is made of, and how; ``publish`` completes both."""
+    # lazy import: what it stands on takes 0.2 s, for what is built alone
+    from ..render.provenance import render_predicate
+
+    return {SBOM: bill_of(lock), PREDICATE: render_predicate(lock)}
+
+
+def bill_of(lock: Lock) -> str:
+    """Return the bill of materials of a lock: CycloneDX, as JSON."""
+    from ..render.sbom import render_sbom
+
+    return render_sbom(lock)
+
+
+def subject_of(
+    source: Renderable,
+    places: BuildFolders,
+    tree: Path,
+    facts: LaunchFacts,
+    chosen: ChosenSite,
+    knowledge: Knowledge,
+    size: JobSize | None = None,
+) -> RenderInput:
+    """Return what a form is rendered of; *tree*: the folder for ``module use``.
+
+    *facts*: of the plan of *source* at its site, *chosen*.
+    """
+
+    def parts(name: str) -> JobParts:
+        job = _job(facts, chosen, size or JobSize(), name)
+        launcher = environment_program(facts.plan, programs_launcher(facts.plan, name))
+        return job_parts(name, job, job_words(facts, job, name), launcher)
+
+    return RenderInput(
+        source=source,
+        places=places,
+        knowledge=knowledge,
+        prefix_of=lambda plan: prefix_parts(plan, knowledge.components),
+        runtimes=RUNTIMES,
+        tree=tree,
+        job=parts,
+        example=lambda: example(facts),
+        in_image=plan_in_image,
+        start=lambda inside: image_start(inside, facts.components),
+    )
+
+
+def job_parts(
+    scheduler: str, job: Job, words: Sequence[str], launcher: EnvironmentProgram | None = None
+) -> JobParts:
+    """Return what a job script is made of; *words*: the launch line in the job.
+
+    *launcher*: the program of the environment that starts the ranks.
+    """
+    entry = SCHEDULERS[scheduler]
+    script = entry.job_script(job)
+    return JobParts(job, script, words, scheduler, entry.TITLE, entry.SUBMIT, launcher)
+
+
+def _job(facts: LaunchFacts, chosen: ChosenSite, asked: JobSize, scheduler: str) -> Job:
+    """Return the job; where nothing is asked for, of the smoke test's size, on one node.
+
+    Raises UsageError for a job that no scheduler takes.
+    """
+    plan = facts.plan
+    ranks = plan.smoke.ranks if asked.ranks_per_node is None else asked.ranks_per_node
+    traits = LAUNCHERS[programs_launcher(plan, scheduler).kind].TRAITS
+    # Where only one partition is of this architecture a job must go to it.
+    fitting = [name for name, each in chosen.site.partitions.items() if each.arch == plan.arch]
+    return Job(
+        name=plan.recipe,
+        nodes=1 if asked.nodes is None else asked.nodes,
+        ranks_per_node=ranks,
+        minutes=JOB_MINUTES if asked.minutes is None else asked.minutes,
+        gpus_per_node=ranks if facts.gpus else 0,
+        cpus_per_rank=asked.cpus_per_rank,
+        account=asked.account,
+        partition=chosen.partition_name or (fitting[0] if len(fitting) == 1 else None),
+        one_task_per_node=traits.one_per_node,
+        launch_node=LAUNCHERS[plan.launcher.kind].TRAITS.launch_node,
+        tf_config=reads_tf_config(plan),
+    )
+
+
+def job_words(facts: LaunchFacts, job: Job, scheduler: str) -> Words:
+    """Return the launch line inside a job; the program and its words are the script's own.
+
+    Raises UsageError where nothing of the stack starts ranks in a job of that scheduler, and for
+    more ranks, GPUs or cores than the site's nodes have.
+    """
+    ranks = job.nodes * job.ranks_per_node
+    launcher = programs_launcher(facts.plan, scheduler)
+    return launch_line(
+        replace(
+            base_request(facts, launcher, ranks, scheduler),
+            program=program_words(job, program(facts.plan.profile)),
+            hosts=JobHosts(job.nodes, job.ranks_per_node, HOSTS, ENDPOINT),
+            gpus=job.gpus_per_node > 0,
+            cores_per_rank=job.cpus_per_rank,
+        )
+    )
