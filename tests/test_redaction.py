@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envbuilder.redaction import redact
+from envbuilder.redaction.redact import redact
 from tests.redaction_forms import ALONE, HARMLESS, HEX, PASSWORD, PASSWORDS, TOKEN, TOKENS
 
 ENVIRON = {"HOME": "/home/alice", "USER": "alice", "REGISTRY_TOKEN": "s3cr3t-value"}

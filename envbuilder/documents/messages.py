@@ -69,7 +69,7 @@ def all_of(problems: Sequence[Problem]) -> DocumentError:
     """Return the error that says them all, in the order of the text; of very many the first."""
     ordered = sorted(problems, key=_position)
     # lazy import: 10 ms, and most documents are right
-    from ..redaction import redact
+    from ..redaction.redact import redact
 
     # A message repeats what is written, and may end in the log of a CI job.
     first = [

@@ -21,7 +21,7 @@ from .. import files, process
 from ..errors import BuildError, MissingToolError, UsageError
 from ..machine.host import LocalMachine, cache_folder
 from ..model.base_image import BaseSource
-from ..redaction import redact
+from ..redaction.redact import redact
 from ..target_tools.files import make_folder, sha256_of
 from ..target_tools.root import locks
 from ..target_tools.trust import distrust

@@ -7,13 +7,15 @@ has the format of a known kind of token (``redaction.formats``).
 from __future__ import annotations
 
 from ..target_tools.names import has_secret_name, parameters, without_queries, without_query
-from .formats import tokens
 
 
 def is_secret_query(query: str) -> bool:
     """Return whether any parameter of a URL's query holds a secret, by its name or its value."""
-    values = (value for pair in parameters(query) for value in pair)
-    return has_secret_name(query) or any(True for value in values for _ in tokens(value))
+    if has_secret_name(query):
+        return True
+    from .formats import tokens  # lazy import: a plan reads no URL with a query
+
+    return any(True for pair in parameters(query) for value in pair for _ in tokens(value))
 
 
 def without_secret_query(url: str) -> str:

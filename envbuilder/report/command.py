@@ -14,7 +14,7 @@ from ..doctor.command import doctor
 from ..errors import EnvbuildError, UsageError
 from ..machine.item_values import DoctorReport
 from ..model.validation import Validation
-from ..redaction import redact
+from ..redaction.redact import redact
 from ..target_tools.smoke.rank_env import shaping
 from ..text import shown
 from ..validate.command import validate
