@@ -245,7 +245,7 @@ def lock(
 
         text = lock_of_file(choice, listed, session.context).text()
     else:
-        text = run.new_lock(load(choice, session.context, "to lock"), session.context).text()
+        text = run.new_lock(load(choice, session.context), session.context).text()
     if path is not None:
         write_atomically(path, text)
     if path is None or session.report.as_json:
@@ -290,7 +290,8 @@ def plan(
     from ..views import plan as views
     from ..workflow import load as run
 
-    value = run.plan(run.load(choice, session.context), verbose=verbose)
+    inputs = run.load(choice, session.context)
+    value = run.plan(inputs, run.read_offered(inputs, session.context), verbose=verbose)
     session.report.show(value, views.plan(value, verbose))
 
 

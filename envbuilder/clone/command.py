@@ -91,7 +91,7 @@ def _created(
 ) -> CreateResult | BundleResult | ImageResult:
     """Create the environment of a recipe and just these packages. *origin*: what they are from."""
     choice = PlanOptions(str(recipe), options.site, None, options.partition, None, options.allow)
-    lock = lock_packages(packages, load(choice, context, "to lock"), context, origin)
+    lock = lock_packages(packages, load(choice, context), context, origin)
     with tempfile.TemporaryDirectory(prefix="envbuild-clone-") as folder:
         file = Path(folder, "lock.json")
         file.write_text(lock.text(), encoding="utf-8")
@@ -207,7 +207,7 @@ def _drafted(asked: EnvironmentFile, options: CloneOptions, context: Context) ->
         draft = Path(folder, f"{options.name}{_SUFFIX}")
         draft.write_text(text, encoding="utf-8")
         choice = PlanOptions(str(draft), options.site, None, options.partition, None, options.allow)
-        return load(choice, context, "to lock")
+        return load(choice, context)
 
 
 def _recipe(

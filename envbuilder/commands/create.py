@@ -12,11 +12,10 @@ from ..locking.checks import changed_inputs
 from ..model.evidence import TIERS
 from ..model.outcome import BundleResult, CreateResult, ImageResult
 from ..model.plan import Lock
-from ..workflow.channels import Reading
 from ..workflow.context import Context
 from ..workflow.emulate import OFFER, can_emulate
 from ..workflow.image_inputs import ImageInputs, image_inputs
-from ..workflow.load import PlanInputs, load
+from ..workflow.load import PlanInputs, Reading, load, plan_recipe
 from ..workflow.lock import check_derived, named_lock
 from ..workflow.options import CreateOptions
 from ..workflow.stages import BuildHints, CreateStages, no_hints
@@ -31,20 +30,21 @@ def create(
     NoSolutionError, BuildError or SmokeError; then nothing was published and what was published
     before is as it was.
     """
-    reading: Reading = "to lock anew" if options.relock else "to lock"
     if options.image:
-        asked = image_inputs(options.image, options.choice, context, reading)
+        asked = image_inputs(options.image, options.choice, context)
     else:
-        asked = ImageInputs(load(options.choice, context, reading))
+        asked = ImageInputs(load(options.choice, context))
     plan_inputs = asked.plan_inputs
     name = options.target or default_target(plan_inputs.arch, platform.machine())
     check_choice("target", name, TARGETS)
     _check_arch(name, plan_inputs.arch)
     _check_tier(options.require_tier, name, plan_inputs, context)
     _check_shared(options, name)
+    reading: Reading = "to lock anew" if options.relock else "to lock"
     given = _given_lock(options, plan_inputs, context)
+    source = given or plan_recipe(plan_inputs, context, reading)
     stages = CreateStages(
-        options, plan_inputs, context, given, asked.base, asked.binds, build_hints
+        options, plan_inputs, source, context, asked.base, asked.binds, build_hints
     )
     return TARGETS[name].make(stages)
 

@@ -14,7 +14,7 @@ from ..root.environments import find
 from ..workflow.context import Context
 from ..workflow.entries import entries
 from ..workflow.image_contents import opened
-from ..workflow.load import load
+from ..workflow.load import load, plan_recipe
 from ..workflow.lock import LOCKS
 from ..workflow.options import LiveOptions, RootOptions
 from ..workflow.places import existing_root
@@ -39,7 +39,7 @@ def compare(before: str, after: str, choice: LiveOptions, context: Context) -> D
         choice = replace(choice, recipe=before)
     one, name = _read(before, where, context)
     if after == LIVE:
-        live = load(choice.as_locked(one.plan), context).planned
+        live = plan_recipe(load(choice.as_locked(one.plan), context), context).plan
         return diff(one, live, (name, "a plan made now"))
     other, its_name = _read(after, where, context)
     return diff(one, other, (name, its_name))

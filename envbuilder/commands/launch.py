@@ -37,7 +37,7 @@ from ..workflow.launch_requests import (
     programs_launcher,
     reads_tf_config,
 )
-from ..workflow.load import PlanInputs, load
+from ..workflow.load import Planned, load
 from ..workflow.options import LaunchOptions, PlanOptions
 from ..workflow.places import existing_root
 from ..workflow.published import (
@@ -121,11 +121,14 @@ def _environment(environment: str, options: LaunchOptions, context: Context) -> 
     if published is None:
         plan_inputs = load(choice, context)
         environments = environments_of(plan_inputs, where.root, context)
-        published = select(environments, plan_inputs, choice)
-        if environments and published is None:
-            context.reporter.warn(f"{environment} has changed since {environments[0]} was built")
-        if published is None:
-            return _planned(plan_inputs, options, context)
+        found = select(environments, plan_inputs, choice, context)
+        if isinstance(found, Planned):
+            if environments:
+                context.reporter.warn(
+                    f"{environment} has changed since {environments[0]} was built"
+                )
+            return _of_plan(found, options, context)
+        published = found
     facts = facts_at(published.plan, where.site, options.partition, context)
     return _Environment(published.home.name, facts, published)
 
@@ -162,14 +165,14 @@ def _in_image(name: str, options: LaunchOptions, context: Context) -> _Environme
     return _Environment(image.plan.recipe, image.facts(context), image=image)
 
 
-def _planned(plan_inputs: PlanInputs, options: LaunchOptions, context: Context) -> _Environment:
+def _of_plan(planned: Planned, options: LaunchOptions, context: Context) -> _Environment:
     """Return what the recipe would be at the site: nothing of it is built."""
-    planned = plan_inputs.planned
+    plan_inputs, plan = planned.inputs, planned.plan
     if options.partition is None:
         chosen = plan_inputs.chosen
         chosen = with_partition(chosen, partition_of_job(chosen, context))
         plan_inputs = replace(plan_inputs, chosen=chosen)
-    return _Environment(planned.recipe, facts_of(planned, plan_inputs))
+    return _Environment(plan.recipe, facts_of(plan, plan_inputs))
 
 
 def _find_hosts(

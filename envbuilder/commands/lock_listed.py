@@ -29,7 +29,7 @@ from ..workflow.channels import close_engine, engine, virtual_packages
 from ..workflow.context import Context
 from ..workflow.entries import entries
 from ..workflow.foreign_files import read_file
-from ..workflow.load import PlanInputs, load
+from ..workflow.load import PlanInputs, load, plan_offered
 from ..workflow.lock import lock_environment
 from ..workflow.options import PlanOptions
 
@@ -43,7 +43,7 @@ def lock_of_file(choice: PlanOptions, file: Path, context: Context) -> Lock:
     not have so, that do not go together or that the recipe does not ask for, and NoSolutionError
     where they are not what it asks for.
     """
-    inputs = load(choice, context, "to lock")
+    inputs = load(choice, context)
     if not inputs.backend.TRAITS.channels:
         raise UsageError(
             "list.backend-not-conda",
@@ -69,8 +69,7 @@ def lock_packages(packages: PackageList, inputs: PlanInputs, context: Context, o
     listed = _look_up(packages, inputs, context)
     knowledge = inputs.knowledge.value
     offered = knowledge.model_copy(update={"channels": {**knowledge.channels, **listed.channels}})
-    inputs = replace(inputs, read=lambda _: offered)
-    planned = inputs.planned
+    planned = plan_offered(inputs, offered, context).plan
     _check_origins(planned, packages, inputs)
     conda = archives(planned, listed.records, knowledge.components)
     distributions = distributions_of(inputs.recipe.value, knowledge.components)

@@ -67,8 +67,8 @@ def _check_one_arch(planned: Matrix) -> None:
 
 def _texts(row: MatrixRow, planned: Matrix) -> tuple[dict[PurePosixPath, str], int | None]:
     """Return a row's modulefiles, and its number where it is published."""
-    loaded = row.loaded
-    if loaded is None:
+    planned_row = row.planned
+    if planned_row is None:
         raise UsageError(
             "modules.recipe-without-plan",
             f"cannot write a module for {row.word}: it has no plan for {row.arch}",
@@ -82,9 +82,9 @@ def _texts(row: MatrixRow, planned: Matrix) -> tuple[dict[PurePosixPath, str], i
         lock = read_lock(home, version)
         proofs = newest_passed(read_all(home.evidence(version.id)).evidence)
         evidence = telling(proofs) if proofs else None
-    source = lock or UnlockedPlan(loaded.planned)
+    source = lock or UnlockedPlan(planned_row.plan)
     places = places_of(home, version.id if number is not None else source.id())
-    shown = example(facts_of(source.plan, loaded))
+    shown = example(facts_of(source.plan, planned_row.inputs))
     texts = {
         _file(dialect, row.name, str(number or 1)): render_modulefile(
             source, places, number or 1, evidence, dialect, shown

@@ -25,14 +25,13 @@ from ..model.site import Site
 from ..render.bundle_image import BASE, render_bundle_definition
 from ..render.container import render_image
 from ..render.image import make_image
-from ..workflow.channels import Reading
 from ..workflow.context import Context
 from ..workflow.image import write_definition
 from ..workflow.image_base import base_name
 from ..workflow.image_inputs import ImageInputs, image_inputs
 from ..workflow.launch_requests import facts_at, facts_of, script_start
-from ..workflow.load import load
-from ..workflow.lock import new_lock
+from ..workflow.load import load, plan_recipe
+from ..workflow.lock import lock_planned
 from ..workflow.options import CreateOptions, ImageOptions, RenderOptions
 from ..workflow.output import output_folder, output_path
 from ..workflow.published import Published, environments_of
@@ -177,10 +176,10 @@ def _all(options: RenderOptions, folder: Path, context: Context) -> RenderResult
     )
 
 
-def _inputs(options: RenderOptions, context: Context, reading: Reading = "to plan") -> ImageInputs:
+def _inputs(options: RenderOptions, context: Context) -> ImageInputs:
     asked = ImageOptions(options.base, tuple(options.binds or ()))
     try:
-        return image_inputs(asked, options.choice, context, reading)
+        return image_inputs(asked, options.choice, context)
     except UsageError as error:
         environment = named(options, context)
         if environment is None:
@@ -204,7 +203,8 @@ def _image_on_base(
 
     given = given_lock(options, plan_inputs, context, with_runtime=True)
     of = CreateOptions(choice=options.choice, output=folder)
-    stages = CreateStages(of, plan_inputs, context, given, base, binds)
+    source = given or plan_recipe(plan_inputs, context, "to lock")
+    stages = CreateStages(of, plan_inputs, source, context, base, binds)
     stages.check_binds()
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".envbuild-", dir=folder) as downloads:
@@ -221,15 +221,15 @@ def _image_on_base(
 
 
 def _image(options: RenderOptions, folder: Path, context: Context) -> RenderResult:
-    asked = _inputs(options, context, "to lock")
+    asked = _inputs(options, context)
     if asked.begins_with_folder:
         return _image_on_base(asked, options, folder, context)
     plan_inputs = asked.plan_inputs
     # Before any index is asked: is there an image of this at all?
     given = given_lock(options, plan_inputs, context, with_runtime=True)
-    planned = given.plan if given else plan_inputs.planned
-    make_image(planned, plan_inputs.knowledge.value, plan_inputs.prefix_of(planned))
-    lock = given or new_lock(plan_inputs, context)
+    source = given or plan_recipe(plan_inputs, context, "to lock")
+    make_image(source.plan, plan_inputs.knowledge.value, plan_inputs.prefix_of(source.plan))
+    lock = source if isinstance(source, Lock) else lock_planned(source, context)
     texts = render_image(of_lock(lock, options, plan_inputs, context).subject)
     inside = "build/"
     build = {name[len(inside) :]: text for name, text in texts.items() if name.startswith(inside)}
@@ -246,13 +246,14 @@ def _folder(options: RenderOptions, folder: Path, context: Context) -> RenderRes
     environment = named(options, context)
     if environment:
         return _folder_again(environment, options, folder, context)
-    plan_inputs = load(options.choice, context, "to lock")
-    published = () if options.locked else environments_of(plan_inputs, options.root, context)
-    environment = selected(published, plan_inputs, options, context)
-    if environment:
-        return _folder_again(environment, options, folder, context)
-    given = given_lock(options, plan_inputs, context, with_runtime=True)
-    lock = given or new_lock(plan_inputs, context)
+    plan_inputs = load(options.choice, context)
+    lock = given_lock(options, plan_inputs, context, with_runtime=True)
+    if lock is None:
+        published = environments_of(plan_inputs, options.root, context)
+        found = selected(published, plan_inputs, options, context, "to lock")
+        if isinstance(found, Published):
+            return _folder_again(found, options, folder, context)
+        lock = lock_planned(found, context)
     places = BuildFolders(
         home_of(lock.plan, options, plan_inputs, context).prefix(lock.id()), folder
     )

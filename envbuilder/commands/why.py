@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from ..errors import DriftError, UsageError
+from ..knowledge.rows import Knowledge
 from ..model.why import ComponentReason, WhyNot
 from ..resolve.stated_facts import stated_versions
 from ..resolve.why import why as resolve_why
 from ..resolve.why import why_not as resolve_why_not
 from ..text import unknown
 from ..workflow.context import Context
-from ..workflow.load import PlanInputs, load, request
+from ..workflow.load import PlanInputs, load, plan_offered, read_offered, request
 from ..workflow.options import WhyOptions
-from ..workflow.published import Published, decides_same, environments_of, find_published, inputs_of
+from ..workflow.published import (
+    Published,
+    decides_same,
+    environments_of,
+    find_published,
+    plan_again,
+)
 
 
 def why(choice: WhyOptions, component: str, context: Context) -> ComponentReason:
@@ -26,8 +33,9 @@ def why(choice: WhyOptions, component: str, context: Context) -> ComponentReason
     environment = _published(choice, context)
     if environment is None:
         plan_inputs = load(choice, context)
-        answer = resolve_why(request(plan_inputs), component)
-        name = _name(plan_inputs, choice, context)
+        offered = read_offered(plan_inputs, context)
+        answer = resolve_why(request(plan_inputs, offered), component)
+        name = _name(plan_inputs, offered, choice, context)
     else:
         answer, name = _why_published(environment, component, choice, context), environment.name
     return answer.model_copy(update={"environment": name})
@@ -42,10 +50,12 @@ def why_not(choice: WhyOptions, requirement: str, context: Context) -> WhyNot:
     environment = _published(choice, context)
     if environment is None:
         plan_inputs = load(choice, context)
-        name = _name(plan_inputs, choice, context)
+        offered = read_offered(plan_inputs, context)
+        name = _name(plan_inputs, offered, choice, context)
     else:
-        plan_inputs, name = inputs_of(environment, choice, context), environment.name
-    answer = resolve_why_not(request(plan_inputs), component, version)
+        planned, name = plan_again(environment, choice, context), environment.name
+        plan_inputs, offered = planned.inputs, planned.offered
+    answer = resolve_why_not(request(plan_inputs, offered), component, version)
     return answer.model_copy(update={"environment": name})
 
 
@@ -56,11 +66,16 @@ def _published(choice: WhyOptions, context: Context) -> Published | None:
     return environment
 
 
-def _name(plan_inputs: PlanInputs, choice: WhyOptions, context: Context) -> str | None:
+def _name(
+    plan_inputs: PlanInputs, offered: Knowledge, choice: WhyOptions, context: Context
+) -> str | None:
     """Return the environment that decides what the plan does; None, and say so: there is none."""
     environments = environments_of(plan_inputs, choice.root, context)
-    name = next((each.name for each in environments if decides_same(each, plan_inputs)), None)
-    if environments and name is None:
+    if not environments:
+        return None
+    planned = plan_offered(plan_inputs, offered, context).plan
+    name = next((each.name for each in environments if decides_same(each, planned)), None)
+    if name is None:
         context.reporter.say(f"explaining a plan made now, which differs from {environments[0]}")
     return name
 
@@ -69,7 +84,8 @@ def _why_published(
     environment: Published, component: str, choice: WhyOptions, context: Context
 ) -> ComponentReason:
     try:
-        return resolve_why(request(inputs_of(environment, choice, context)), component)
+        planned = plan_again(environment, choice, context)
+        return resolve_why(request(planned.inputs, planned.offered), component)
     except DriftError as error:
         context.reporter.say(f"explaining from the lock alone: {error}")
     plan = environment.plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ..conda.cache import ChannelCache
 from ..conda.contents import Cached, read_channels
@@ -19,17 +19,14 @@ from ..model.site import glibc_of
 from .context import Context
 
 if TYPE_CHECKING:
-    from .load import PlanInputs
-
-
-Reading = Literal["to plan", "to lock", "to lock anew"]
-"""What channels are read for: to plan, those in the network of which something is recorded are not;
-anew, what was read within the hour is read again."""
+    from .load import PlanInputs, Reading
 
 
 def with_channels(inputs: PlanInputs, context: Context, reading: Reading) -> Knowledge:
     """Return what is known, with what the recipe's channels hold in place of what is recorded.
 
+    *reading*: "to plan" leaves out channels in the network whose contents are recorded; "to lock
+    anew" reads again what was read within the last hour.
     Raises BuildError for a channel that cannot be read, MissingToolError without what reads it.
     """
     knowledge, copies = inputs.knowledge.value, inputs.site.channels

@@ -10,7 +10,6 @@ from ..documents.load import load_recipe
 from ..documents.site_choice import choose_site
 from ..errors import UsageError
 from ..model.base_image import BaseImage, Bind
-from .channels import Reading
 from .context import Context
 from .entries import entries
 from .image_base import named_base
@@ -42,9 +41,7 @@ class _ImageOptions(NamedTuple):
     by_document: bool = False
 
 
-def image_inputs(
-    asked: ImageOptions, choice: PlanOptions, context: Context, reading: Reading = "to plan"
-) -> ImageInputs:
+def image_inputs(asked: ImageOptions, choice: PlanOptions, context: Context) -> ImageInputs:
     """Read what an image is planned with: as options say, else recipe, else site.
 
     Raises UsageError for what no image can begin with or bind, BuildError for a base that cannot be
@@ -60,9 +57,9 @@ def image_inputs(
         folder=stated.folder,
     )
     if bound:
-        plan_inputs = bound_inputs(load(choice, context, reading), found)
+        plan_inputs = bound_inputs(load(choice, context), found)
     else:
-        plan_inputs = load(choice, context, reading, found)
+        plan_inputs = load(choice, context, found)
     return ImageInputs(plan_inputs, found, bound)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from .. import data
 from ..build import sources
@@ -50,7 +49,10 @@ from .site_contents import (
 
 if TYPE_CHECKING:
     from ..model.base_image import BaseImage, BaseSource
-    from .channels import Reading
+
+
+Reading = Literal["to plan", "to lock", "to lock anew"]
+"""What conda channels are read for: ``with_channels`` states what that means."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class PlanInputs:
     """Everything read for a plan, before anything is decided.
 
     ``folders``: those that were searched. ``base``: what an image's base was unpacked from.
-    ``of_site``: what is not known about the site as a whole. ``warn``: prints a warning.
+    ``of_site``: what is not known about the site as a whole.
     """
 
     recipe: LoadedDocument[Recipe]
@@ -72,13 +74,6 @@ class PlanInputs:
     profile: Profile | None = None
     base: BaseSource | None = None
     of_site: tuple[SiteFinding, ...] = ()
-    warn: Callable[[str], None] = lambda _: None
-    read: Callable[[PlanInputs], Knowledge] = lambda inputs: inputs.knowledge.value
-
-    @cached_property
-    def offered(self) -> Knowledge:
-        """What is known, with what the recipe's conda channels hold today; may use the network."""
-        return self.read(self)
 
     @property
     def site(self) -> Site:
@@ -101,18 +96,6 @@ class PlanInputs:
             beside=package if RUNTIMES[package].TRAITS.holder else None,
         )
 
-    @cached_property
-    def planned(self) -> Plan:
-        """The plan; prints what it does not take from the site's modules.
-
-        Raises NoSolutionError, or UsageError for what none can be made of.
-        """
-        made = plan(self)
-        for each in made.site_findings:
-            if each.component:
-                self.warn(each.message())
-        return made
-
     def inputs(self) -> tuple[Input, ...]:
         """Return what a plan made now depends on, by which a stale lock is told."""
         site, base = self.site.name, self.base
@@ -130,16 +113,22 @@ class PlanInputs:
         return prefix_parts(plan, self.knowledge.value.components)
 
 
-def load(
-    choice: PlanOptions,
-    context: Context,
-    reading: Reading = "to plan",
-    base: BaseImage | None = None,
-) -> PlanInputs:
+@dataclass(frozen=True)
+class Planned:
+    """A plan and what it was made from.
+
+    ``offered``: the knowledge, with the contents of the recipe's conda channels.
+    """
+
+    inputs: PlanInputs
+    offered: Knowledge
+    plan: Plan
+
+
+def load(choice: PlanOptions, context: Context, base: BaseImage | None = None) -> PlanInputs:
     """Read and check the documents, choose the site, look at what it holds.
 
-    *reading*: what conda channels are read for, as soon as it is planned with them. *base*: what an
-    image begins with, which then is the site.
+    *base*: what an image begins with, which then is the site.
     """
     profile = profile_of(choice.profile)
     knowledge = context.knowledge
@@ -183,12 +172,28 @@ def load(
         profile=profile,
         base=base.source if base else None,
         of_site=of_site,
-        warn=context.reporter.warn,
-        read=lambda inputs: _with_channels(inputs, context, reading),
     )
 
 
-def _with_channels(inputs: PlanInputs, context: Context, reading: Reading) -> Knowledge:
+def plan_recipe(inputs: PlanInputs, context: Context, reading: Reading = "to plan") -> Planned:
+    """Read the recipe's conda channels, which may use the network, and plan. Errors as below."""
+    return plan_offered(inputs, read_offered(inputs, context, reading), context)
+
+
+def plan_offered(inputs: PlanInputs, offered: Knowledge, context: Context) -> Planned:
+    """Plan, and warn of each component that the plan does not take from the site's modules.
+
+    Raises NoSolutionError, or UsageError if the inputs contradict each other.
+    """
+    made = plan(inputs, offered)
+    for each in made.site_findings:
+        if each.component:
+            context.reporter.warn(each.message())
+    return Planned(inputs, offered, made)
+
+
+def read_offered(inputs: PlanInputs, context: Context, reading: Reading = "to plan") -> Knowledge:
+    """Return the knowledge with the contents of the recipe's channels; may use the network."""
     if not inputs.backend.TRAITS.channels:
         return inputs.knowledge.value
     # lazy import: 5 ms, and most recipes have no channels
@@ -219,13 +224,14 @@ def _waiving(
 
 def plan(
     loaded: PlanInputs,
+    offered: Knowledge,
     refused: frozenset[tuple[str, str]] = frozenset(),
     verbose: bool = False,
 ) -> Plan:
     """Resolve and plan; pure from here on, *refused* holds the pins that the index lacks."""
-    resolution = resolve(request(loaded, refused), verbose)
+    resolution = resolve(request(loaded, offered, refused), verbose)
     found = (*loaded.of_site, *resolution.site_findings)
-    return plan_of(loaded, resolution._replace(site_findings=found), loaded.offered)
+    return plan_of(loaded, resolution._replace(site_findings=found), offered)
 
 
 def plan_of(loaded: PlanInputs, resolution: Resolution, offered: Knowledge | None = None) -> Plan:
@@ -250,9 +256,11 @@ def plan_of(loaded: PlanInputs, resolution: Resolution, offered: Knowledge | Non
     )
 
 
-def request(loaded: PlanInputs, refused: frozenset[tuple[str, str]] = frozenset()) -> Request:
+def request(
+    loaded: PlanInputs, offered: Knowledge, refused: frozenset[tuple[str, str]] = frozenset()
+) -> Request:
     """Return what the resolver is asked."""
-    recipe, knowledge, place = loaded.recipe.value, loaded.offered, loaded.recipe.place
+    recipe, knowledge, place = loaded.recipe.value, offered, loaded.recipe.place
     flags = recipe.runtime.flags
     return Request(
         recipe=recipe,

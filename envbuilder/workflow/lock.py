@@ -40,7 +40,7 @@ from ..target_tools.root.layout import Home
 from .channels import solved, virtual_packages
 from .context import Context
 from .entries import entries
-from .load import PlanInputs, load, plan, plan_of
+from .load import PlanInputs, Planned, load, plan, plan_of, plan_recipe
 from .options import PlanOptions, SignatureOptions
 from .places import root_path
 from .signed import check_no_key, check_signed
@@ -72,8 +72,13 @@ def check(choice: PlanOptions, file: Path, signed: SignatureOptions, context: Co
 
 def new_lock(plan_inputs: PlanInputs, context: Context) -> Lock:
     """Return a lock for which nothing is taken from before; may use the network."""
+    return lock_planned(plan_recipe(plan_inputs, context, "to lock"), context)
+
+
+def lock_planned(planned: Planned, context: Context) -> Lock:
+    """Return a new lock of a plan; may use the network."""
     with tempfile.TemporaryDirectory(prefix="envbuild-lock-") as folder:
-        return obtain_lock(plan_inputs, plan_inputs.planned, context, Path(folder) / "work")
+        return obtain_lock(planned, context, Path(folder) / "work")
 
 
 def read_lock(file: Path, signed: SignatureOptions, context: Context) -> Lock:
@@ -136,17 +141,14 @@ def check_derived(lock: Lock, file: Path, plan_inputs: PlanInputs) -> None:
 
 
 def obtain_lock(
-    plan_inputs: PlanInputs,
-    planned: Plan,
-    context: Context,
-    scratch: Path,
-    downloads: Path | None = None,
+    planned: Planned, context: Context, scratch: Path, downloads: Path | None = None
 ) -> Lock:
     """Ask pip for the files; a pin that the index lacks is barred and the stack solved again.
 
     *scratch* is a folder for this alone; it is made, and removed at the end. What had to be
     downloaded for the answer, wheels and git trees, is left in *downloads*.
     """
+    plan_inputs, now = planned.inputs, planned.plan
     recipe, components = plan_inputs.recipe.value, plan_inputs.knowledge.value.components
     distributions = distributions_of(recipe, components)
     refused: frozenset[tuple[str, str]] = frozenset()
@@ -156,10 +158,10 @@ def obtain_lock(
                 files.scratch(scratch),
                 context.reporter.working("resolve packages against the index"),
             ):
-                conda = solved(planned, plan_inputs, context)
-                environment = lock_environment(planned, scratch, plan_inputs, context)
+                conda = solved(now, plan_inputs, context)
+                environment = lock_environment(now, scratch, plan_inputs, context)
                 environment = replace(environment, downloads=downloads)
-                made = make_lock(planned, environment, distributions, conda)
+                made = make_lock(now, environment, distributions, conda)
         except (Refusal, ChannelRefusal) as refusal:
             who = "index does" if isinstance(refusal, Refusal) else "conda channels do"
             context.reporter.say(
@@ -174,7 +176,7 @@ def obtain_lock(
                     "check that the index is a complete mirror; pip-indexes in the recipe or site "
                     "file names another index",
                 ) from refusal
-            planned = _planned_again(plan_inputs, refused, planned)
+            now = _plan_again(planned, refused, now)
         else:
             return made
 
@@ -195,16 +197,15 @@ def fingerprint(
         return request_fingerprint(planned, environment.glibc, environment.inside, virtual)
 
 
-def _planned_again(
-    plan_inputs: PlanInputs, refused: frozenset[tuple[str, str]], before: Plan
-) -> Plan:
+def _plan_again(planned: Planned, refused: frozenset[tuple[str, str]], before: Plan) -> Plan:
     """Solve again without what the index refused.
 
     Where that has no answer and the site's glibc is not known, the reason may be that wheels were
     chosen for the oldest: then the error names the fact to state.
     """
+    plan_inputs = planned.inputs
     try:
-        return plan(plan_inputs, refused)
+        return plan(plan_inputs, planned.offered, refused)
     except NoSolutionError as error:
         if _is_here(before) or _glibc_stated(plan_inputs):
             raise

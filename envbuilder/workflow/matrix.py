@@ -17,7 +17,7 @@ from ..model.site import Site
 from .context import Context, Reporter
 from .entries import entries
 from .launch_requests import facts_of
-from .load import PlanInputs, load
+from .load import Planned, load, plan_recipe
 from .options import MatrixOptions, PlanOptions
 from .places import site_folder
 from .site_contents import site_search
@@ -27,28 +27,28 @@ from .site_contents import site_search
 class MatrixRow:
     """One row of the matrix.
 
-    ``word``: what the user calls the recipe. ``loaded``: what its plan is made of; None where it
-    has none, which the user was told.
+    ``word``: what the user calls the recipe. ``planned``: None if the recipe has no plan, which
+    the user was told.
     """
 
     word: str
     name: str
     arch: str
-    loaded: PlanInputs | None = None
+    planned: Planned | None = None
 
     @property
     def gpus(self) -> bool:
         """Whether it is proved on GPUs."""
-        return self.loaded is not None and facts_of(self.loaded.planned, self.loaded).gpus
+        return self.planned is not None and facts_of(self.planned.plan, self.planned.inputs).gpus
 
     @property
     def several(self) -> bool:
         """Whether it is proved on several ranks."""
-        return self.loaded is None or self.loaded.planned.smoke.ranks > 1
+        return self.planned is None or self.planned.plan.smoke.ranks > 1
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        return self.loaded.inputs() if self.loaded else ()
+        return self.planned.inputs.inputs() if self.planned else ()
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,9 @@ def _rows(word: str, site: Site, options: MatrixOptions, context: Context) -> It
 
 def _planned(word: str, arch: str, options: MatrixOptions, context: Context) -> MatrixRow:
     choice = PlanOptions(word, options.site, arch, options.partition)
-    loaded = load(choice, replace(context, reporter=_Silent(context.reporter)))
-    return MatrixRow(word, loaded.planned.recipe, arch, loaded)
+    quiet = replace(context, reporter=_Silent(context.reporter))
+    planned = plan_recipe(load(choice, quiet), quiet)
+    return MatrixRow(word, planned.plan.recipe, arch, planned)
 
 
 @dataclass(frozen=True)

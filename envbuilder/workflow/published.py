@@ -24,7 +24,7 @@ from ..target_tools.root.publish import published
 from ..target_tools.root.registry import default_number
 from ..target_tools.root.stamp import Root
 from .context import Context
-from .load import PlanInputs, load
+from .load import PlanInputs, Planned, Reading, load, plan_recipe
 from .options import PlanOptions, RootOptions
 from .places import existing_root, local_root, root_path
 
@@ -150,9 +150,13 @@ def read_published(home: Home, version: Version) -> Published:
 
 
 def select(
-    environments: Sequence[Published], plan_inputs: PlanInputs, choice: PlanOptions
-) -> Published | None:
-    """Return the environment that was built from the recipe as it is now; None: there is none.
+    environments: Sequence[Published],
+    plan_inputs: PlanInputs,
+    choice: PlanOptions,
+    context: Context,
+    reading: Reading = "to plan",
+) -> Published | Planned:
+    """Return the environment that was built from the recipe as it is now, or else a plan.
 
     Its lock was made from the same text of the recipe, or decides the same. With waivers of the
     command line only the second counts.
@@ -160,7 +164,9 @@ def select(
     for environment in environments:
         if not choice.allow and _same_recipe(environment, plan_inputs):
             return environment
-    return next((each for each in environments if decides_same(each, plan_inputs)), None)
+    planned = plan_recipe(plan_inputs, context, reading)
+    same = (each for each in environments if decides_same(each, planned.plan))
+    return next(same, planned)
 
 
 def _same_recipe(environment: Published, plan_inputs: PlanInputs) -> bool:
@@ -170,21 +176,22 @@ def _same_recipe(environment: Published, plan_inputs: PlanInputs) -> bool:
     return (plan.site, plan.arch) == place and recipes == [plan_inputs.recipe.sha256]
 
 
-def decides_same(environment: Published, plan_inputs: PlanInputs) -> bool:
+def decides_same(environment: Published, plan: Plan) -> bool:
     """Whether a plan made now decides what the lock of the environment does."""
-    return plan_decisions(environment.plan) == plan_decisions(plan_inputs.planned)
+    return plan_decisions(environment.plan) == plan_decisions(plan)
 
 
-def inputs_of(environment: Published, choice: PlanOptions, context: Context) -> PlanInputs:
-    """Return what a plan of the environment is made of, if that plan decides the same today.
+def plan_again(environment: Published, choice: PlanOptions, context: Context) -> Planned:
+    """Return a plan of the environment made now, if that decides the same.
 
     Raises DriftError if it decides something else, or if it cannot be made: the root keeps what was
     decided, not the recipe.
     """
     try:
         plan_inputs = load(replace(choice, recipe="").as_locked(environment.plan), context)
-        if decides_same(environment, plan_inputs):
-            return plan_inputs
+        planned = plan_recipe(plan_inputs, context)
+        if decides_same(environment, planned.plan):
+            return planned
     except EnvbuildError as error:
         raise DriftError(
             "environment.not-plannable",

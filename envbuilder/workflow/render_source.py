@@ -20,7 +20,7 @@ from ..target_tools.root.layout import Home
 from .context import Context
 from .image_inputs import ImageInputs
 from .launch_requests import facts_of, facts_there, site_of
-from .load import PlanInputs, load
+from .load import PlanInputs, Planned, Reading, load
 from .lock import named_lock
 from .options import RenderOptions
 from .places import root_path
@@ -59,11 +59,11 @@ def render_source(
     if lock:
         return of_lock(lock, options, plan_inputs, context)
     published = environments_of(plan_inputs, options.root, context)
-    if of_image is None or not of_image.begins_with_folder:
-        environment = selected(published, plan_inputs, options, context)
-    if environment:
-        return _of_environment(environment, options, context)
-    source = UnlockedPlan(plan_inputs.planned)
+    on_folder = of_image is not None and of_image.begins_with_folder
+    found = selected(() if on_folder else published, plan_inputs, options, context)
+    if isinstance(found, Published):
+        return _of_environment(found, options, context)
+    source = UnlockedPlan(found.plan)
     subject = _about(source, source.id(), options, plan_inputs, context)
     home = home_of(source.plan, options, plan_inputs, context)
     statement = f"{home.name} is not published in {home.root}"
@@ -87,13 +87,18 @@ def selected(
     plan_inputs: PlanInputs,
     options: RenderOptions,
     context: Context,
-) -> Published | None:
-    """Return what was built from the recipe, and say which of its inputs have changed since."""
-    environment = select(published, plan_inputs, options.choice)
-    changed = changed_inputs(environment.lock, plan_inputs.inputs()) if environment else ()
-    if changed and environment:
-        context.reporter.say(f"changed since {environment.name} was built: {', '.join(changed)}")
-    return environment
+    reading: Reading = "to plan",
+) -> Published | Planned:
+    """Return the environment that was built from the recipe, or else a plan.
+
+    Says which inputs of the environment have changed since it was built.
+    """
+    found = select(published, plan_inputs, options.choice, context, reading)
+    if isinstance(found, Published) and (
+        changed := changed_inputs(found.lock, plan_inputs.inputs())
+    ):
+        context.reporter.say(f"changed since {found.name} was built: {', '.join(changed)}")
+    return found
 
 
 def _of_environment(

@@ -13,34 +13,32 @@ from ..errors import BuildError
 from ..locking import lock_cache
 from ..locking.lock_check import contradictions
 from ..model.decisions import asks_the_same
-from ..model.plan import Lock, Plan
+from ..model.plan import Lock
 from ..root import environment_lock
 from ..runtimes import RUNTIMES
 from ..target_tools.files import IrregularFileError, read_regular
 from ..target_tools.root import layout, publish
 from ..target_tools.trust import distrust
 from .context import Context
-from .load import PlanInputs
+from .load import Planned
 from .lock import fingerprint, obtain_lock
 
 
-def lock_of_root(
-    plan_inputs: PlanInputs, planned: Plan, home: layout.Home, context: Context, *, relock: bool
-) -> Lock:
+def lock_of_root(planned: Planned, home: layout.Home, context: Context, *, relock: bool) -> Lock:
     """Return the last lock if it decides the same, one made elsewhere, or a new one.
 
     *relock*: a new one, whatever is there.
     """
     last = None if relock else _last_lock(home, context)
-    if last and asks_the_same(last.plan, planned):
-        again = Lock(plan=planned, artifacts=last.artifacts)
+    if last and asks_the_same(last.plan, planned.plan):
+        again = Lock(plan=planned.plan, artifacts=last.artifacts)
         wrong = contradictions(again, runtimes=RUNTIMES)
         if not wrong:
             context.reporter.say("reusing the existing lock (use --relock to resolve again)")
             return again
         context.reporter.warn(f"ignored {home.last_lock}: {'; '.join(wrong)}")
     scratch = home.scratch / "asking"
-    request = fingerprint(planned, plan_inputs, context, scratch)
+    request = fingerprint(planned.plan, planned.inputs, context, scratch)
     file = lock_cache.cache_file(request, context.environ, context.cwd)
     usable = file is not None and not relock and _is_trusted(file, None, context)
     found = lock_cache.find(file, context.clock(), RUNTIMES) if file and usable else None
@@ -49,7 +47,7 @@ def lock_of_root(
             f"reusing a lock made {found.age_text()} (use --relock to resolve again)"
         )
         return found.lock
-    lock = obtain_lock(plan_inputs, planned, context, scratch, downloads_of(home))
+    lock = obtain_lock(planned, context, scratch, downloads_of(home))
     if file:
         try:
             lock_cache.store(file, lock, context.clock())

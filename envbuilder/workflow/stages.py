@@ -24,7 +24,7 @@ from ..model.evidence import TIERS, Evidence, newest_passed, telling
 from ..model.launch import StartCommand
 from ..model.outcome import CreateResult, ImageResult
 from ..model.places import BuildFolders, Dialect
-from ..model.plan import Lock, Plan
+from ..model.plan import Lock
 from ..model.proofs import proofs_of
 from ..record import read_all
 from ..render.build import render_smoke, render_text
@@ -41,7 +41,7 @@ from .image import ImageRequest, build_image, check_places
 from .image_base import check_image
 from .image_binds import check_binds
 from .launch_requests import LaunchFacts, example, facts_of, script_start
-from .load import PlanInputs
+from .load import PlanInputs, Planned
 from .lock import obtain_lock
 from .options import CreateOptions, ImageOptions
 from .places import root_path
@@ -83,8 +83,8 @@ def no_hints(_log: Path, _knowledge: Knowledge) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class CreateStages:
-    """See ``targets.Stages``. ``given``: the lock of ``--locked``. ``base`` and ``binds``:
-    of an image. ``build_hints``: explains a build step that failed.
+    """See ``targets.Stages``. ``source``: the lock of ``--locked``, or a plan to lock. ``base`` and
+    ``binds``: of an image. ``build_hints``: explains a build step that failed.
 
     One class with many methods: each hands one recipe, site and root to a stage, and a target calls
     those that it needs.
@@ -92,15 +92,11 @@ class CreateStages:
 
     options: CreateOptions
     plan_inputs: PlanInputs
+    source: Lock | Planned
     context: Context
-    given: Lock | None
     base: BaseImage | None = None
     binds: tuple[Bind, ...] = ()
     build_hints: BuildHints = no_hints
-
-    @property
-    def planned(self) -> Plan:
-        return self.given.plan if self.given else self.plan_inputs.planned
 
     @property
     def output(self) -> Path:
@@ -125,8 +121,8 @@ class CreateStages:
     @contextlib.contextmanager
     def hold(self, *, here: bool = True) -> Iterator[CreateStages]:
         plan_inputs, home = self.plan_inputs, self.home
-        if self.given:
-            self._build_texts(self.given, places_of(home, self.given.id()))
+        if isinstance(self.source, Lock):
+            self._build_texts(self.source, places_of(home, self.source.id()))
         if here:
             _check_machine(self.options, plan_inputs)
         shared = self.options.shared
@@ -143,16 +139,15 @@ class CreateStages:
             yield replace(self, context=replace(self.context, environ=environ))
 
     def lock(self, downloads: Path) -> Lock:
+        if isinstance(self.source, Lock):
+            return self.source
         scratch = self.output / f".{self.plan_inputs.recipe.value.name}.locking"
-        return self.given or obtain_lock(
-            self.plan_inputs, self.planned, self.context, scratch, downloads
-        )
+        return obtain_lock(self.source, self.context, scratch, downloads)
 
     def root_lock(self) -> Lock:
-        relock = self.options.relock
-        lock = self.given or lock_of_root(
-            self.plan_inputs, self.planned, self.home, self.context, relock=relock
-        )
+        lock = self.source
+        if isinstance(lock, Planned):
+            lock = lock_of_root(lock, self.home, self.context, relock=self.options.relock)
         files.write_atomically(self.home.last_lock, lock.text())
         # Read to plan, and of no use where the lock is one that was there.
         close_engine(self.context)
@@ -210,7 +205,7 @@ class CreateStages:
     def check_binds(self) -> None:
         if self.binds:
             base = self.base.folder if self.base else None
-            check_binds(self.planned.modules, self.binds, base)
+            check_binds(self.source.plan.modules, self.binds, base)
 
     def check_image(self, lock: Lock | None = None) -> None:
         self.check_binds()

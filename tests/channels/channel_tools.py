@@ -26,7 +26,7 @@ from envbuilder.model.plan import Lock, Pin, Plan, PlanChannel
 from envbuilder.reporter import Report
 from envbuilder.workflow import channels, lock
 from envbuilder.workflow.context import Context
-from envbuilder.workflow.load import load
+from envbuilder.workflow.load import load, plan_recipe
 from envbuilder.workflow.options import PlanOptions
 from tests.conda_channel import File, Package
 
@@ -125,7 +125,7 @@ def planned(folder: Path, channels_of: Mapping[str, Path], **stack: str) -> Plan
     said_to = io.StringIO()
     report = Report(said_to, said_to, as_json=False)
     context = Context(environ, folder, lambda: datetime.now(timezone.utc), report, (folder,))
-    return load(PlanOptions("small", site="local"), context).planned
+    return plan_recipe(load(PlanOptions("small", site="local"), context), context).plan
 
 
 def context(folder: Path) -> tuple[Context, io.StringIO]:

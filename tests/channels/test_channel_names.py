@@ -32,7 +32,7 @@ from envbuilder.target_tools.conda_engine import clean
 from envbuilder.workflow import channels as channels_command
 from envbuilder.workflow.context import Context
 from envbuilder.workflow.entries import entries
-from envbuilder.workflow.load import load
+from envbuilder.workflow.load import load, plan_recipe
 from envbuilder.workflow.options import PlanOptions
 from tests.conda_channel import write_channel
 from tests.serving import serving_by
@@ -99,7 +99,8 @@ def planned(
     report = Report(text, text, as_json=False)
     environ = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
     context = Context(environ, folder, lambda: datetime.now(timezone.utc), report, (folder,))
-    return load(PlanOptions("small", site="ours"), context).planned, text.getvalue()
+    loaded = load(PlanOptions("small", site="ours"), context)
+    return plan_recipe(loaded, context).plan, text.getvalue()
 
 
 def numpy(plan: Plan) -> tuple[str, str]:

@@ -92,7 +92,7 @@ def ours(channel: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path,
     recipe = folder / "ours.yaml"
     recipe.write_text(RECIPE.replace("CHANNEL", channel.as_uri()), encoding="utf-8")
     around, _ = context(folder)
-    inputs = load(PlanOptions(str(recipe), site="local"), around, "to lock")
+    inputs = load(PlanOptions(str(recipe), site="local"), around)
     return recipe, lock_command.new_lock(inputs, around)
 
 
@@ -116,7 +116,7 @@ def test_a_lock_is_exported_imported_and_the_same_lock(
     if form in FORMS:
         again = lock_of_file(choice, Path(form), around)
     else:
-        again = lock_command.new_lock(load(choice, around, "to lock"), around)
+        again = lock_command.new_lock(load(choice, around), around)
     assert again.artifacts == lock.artifacts
     assert again.id() == lock.id()
 

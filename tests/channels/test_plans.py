@@ -19,9 +19,8 @@ from envbuilder.model.plan import Lock, Plan
 from envbuilder.reporter import Report
 from envbuilder.target_tools.root.layout import Home
 from envbuilder.workflow import lock as lock_command
-from envbuilder.workflow.channels import Reading
 from envbuilder.workflow.context import Context
-from envbuilder.workflow.load import PlanInputs, load
+from envbuilder.workflow.load import Planned, Reading, load, plan_recipe
 from envbuilder.workflow.lock import obtain_lock
 from envbuilder.workflow.options import PlanOptions
 from envbuilder.workflow.root_lock import lock_of_root
@@ -50,7 +49,7 @@ REST = (package("mpi4py", "4.0.1", PY, "mpich"), package("mpich", "4.2.3"), pip(
 
 def inputs(
     folder: Path, url: str, reading: Reading, packages: str = "{}"
-) -> tuple[PlanInputs, Context, io.StringIO]:
+) -> tuple[Planned, Context, io.StringIO]:
     (folder / "knowledge").mkdir(exist_ok=True)
     knowledge = KNOWLEDGE.replace("URL", url).replace("PACKAGES", packages)
     (folder / "knowledge" / "versions.yaml").write_text(knowledge, encoding="utf-8")
@@ -59,7 +58,8 @@ def inputs(
     environ = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
     report = Report(said, said, as_json=False)
     context = Context(environ, folder, lambda: datetime.now(timezone.utc), report, (folder,))
-    return load(PlanOptions("small", site="local"), context, reading), context, said
+    loaded = load(PlanOptions("small", site="local"), context)
+    return plan_recipe(loaded, context, reading), context, said
 
 
 def versions(planned: Plan) -> dict[str, str]:
@@ -75,17 +75,17 @@ def test_what_is_recorded_of_a_channel_is_planned_with_and_read_for_a_lock(tmp_p
     with serving_by(functools.partial(Quiet, directory=str(folder))) as url:  # type: ignore[arg-type]
         asked = url, "to plan", f"{{{', '.join(recorded)}}}"
         to_plan, _, said = inputs(tmp_path, *asked)  # type: ignore[arg-type]
-        assert versions(to_plan.planned) == names
+        assert versions(to_plan.plan) == names
         assert "channels tests" not in said.getvalue()
         to_lock, _, said = inputs(tmp_path, url, "to lock", asked[2])
-        assert versions(to_lock.planned) == {
+        assert versions(to_lock.plan) == {
             "python": "3.11.7",
             "numpy": "1.26.4",
             "mpi4py": "4.0.1",
             "mpich": "4.2.3",
         }
         assert "channels tests" in said.getvalue()
-    assert to_lock.planned.channels[0].url == url
+    assert to_lock.plan.channels[0].url == url
 
 
 def locked(
@@ -94,7 +94,7 @@ def locked(
     monkeypatch.setattr(lock_command, "make_lock", without_pip)
     folder = write_channel(tmp_path / "channel", packages)
     made, context, said = inputs(tmp_path, folder.as_uri(), "to lock")
-    return obtain_lock(made, made.planned, context, tmp_path / "scratch"), said.getvalue()
+    return obtain_lock(made, context, tmp_path / "scratch"), said.getvalue()
 
 
 def test_a_release_that_fits_nothing_is_left_out_and_the_stack_solved_again(
@@ -143,10 +143,10 @@ def test_packages_that_were_solved_within_the_hour_serve_another_root(
 
     def locked(root: str) -> tuple[Lock, bool]:
         """Return the lock of a new root, and whether it was solved for that."""
-        plan_inputs, context, said = inputs(tmp_path, folder.as_uri(), "to lock")
+        planned, context, said = inputs(tmp_path, folder.as_uri(), "to lock")
         home = Home(tmp_path / root, "small")
         home.root.mkdir()
-        made = lock_of_root(plan_inputs, plan_inputs.planned, home, context, relock=False)
+        made = lock_of_root(planned, home, context, relock=False)
         return made, "resolve packages" in said.getvalue()
 
     first, solved = locked("one")

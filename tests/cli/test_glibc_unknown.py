@@ -7,16 +7,16 @@ import pytest
 from envbuilder.errors import NoSolutionError
 from envbuilder.workflow import lock
 from envbuilder.workflow.context import Context
-from envbuilder.workflow.load import PlanOptions, load, plan
+from envbuilder.workflow.load import PlanOptions, load, plan_recipe
 
 
 def refused_all_mpich(site: str, context: Context) -> NoSolutionError:
     plan_inputs = load(PlanOptions("allreduce", site=site), context)
-    before = plan(plan_inputs)
+    before = plan_recipe(plan_inputs, context)
     releases = plan_inputs.knowledge.value.releases["mpich"]
     refused = frozenset(("mpich", each.version) for each in releases)
     with pytest.raises(NoSolutionError) as caught:
-        lock._planned_again(plan_inputs, refused, before)
+        lock._plan_again(before, refused, before.plan)
     return caught.value
 
 

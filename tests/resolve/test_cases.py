@@ -132,7 +132,7 @@ def asked(case: dict[str, Any], folder: Path, known: Any) -> Request:
         snapshot_sha256="0" * 64,
         runtime_source=data.RUNTIME,
     )
-    return request(plan_inputs)
+    return request(plan_inputs, plan_inputs.knowledge.value)
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)

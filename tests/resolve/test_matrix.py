@@ -112,7 +112,8 @@ def outcome(recipe: str, place: str) -> str:
                 snapshot=snapshot,
                 snapshot_sha256=hashlib.sha256().hexdigest(),
                 runtime_source=data.RUNTIME,
-            )
+            ),
+            knowledge().value,
         )
     except EnvbuildError as error:
         return _reason(error)

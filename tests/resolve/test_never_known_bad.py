@@ -115,7 +115,7 @@ def asked(plain: dict[str, Any], site_name: str) -> Request:
         snapshot_sha256="0" * 64,
         runtime_source=data.RUNTIME,
     )
-    return request(plan_inputs)
+    return request(plan_inputs, plan_inputs.knowledge.value)
 
 
 def stack_of(inputs: ProblemInputs, stack: Stack) -> StackFacts:
