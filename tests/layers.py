@@ -19,7 +19,7 @@ _PLANNED = frozenset({"conda_package_streaming", "elftools", "mpi4py", "rattler"
 # The variation points: one dict of entries each.
 ROOMS = (
     "envbuilder/build/backends/",
-    "envbuilder/build/targets/",
+    "envbuilder/workflow/targets/",
     "envbuilder/ci/providers/",
     "envbuilder/launching/launchers/",
     "envbuilder/launching/schedulers/",

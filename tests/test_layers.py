@@ -62,7 +62,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("resolve/names.py", "from .resolver import resolve", {CYCLES}),
         ("target_tools/root/layout.py", "def f():\n    from . import publish", {CYCLES}),
         ("diagnosis/search.py", "from ..validate import options", {LAYERS}),
-        ("workflow/stages.py", "from ..diagnosis import command", {LAYERS, CYCLES}),
+        ("workflow/lock.py", "from ..diagnosis import command", {LAYERS, CYCLES}),
         ("machine/host.py", "from ..documents import load", {LAYERS, CYCLES}),
         ("launching/launchers/srun.py", "from ...resolve import names", {LAYERS}),
         ("runtimes/horovod.py", "from ..workflow import load", {LAYERS, CYCLES}),

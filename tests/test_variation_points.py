@@ -13,12 +13,12 @@ from collections.abc import Iterator
 import pytest
 
 from envbuilder.build.backends import BACKENDS
-from envbuilder.build.targets import TARGETS
 from envbuilder.ci.providers import PROVIDERS
 from envbuilder.launching.launchers import LAUNCHERS
 from envbuilder.launching.schedulers import SCHEDULERS
 from envbuilder.render.forms import FORMS
 from envbuilder.runtimes import RUNTIMES
+from envbuilder.workflow.targets import TARGETS
 
 from .layers import ROOMS, imports, sources
 

@@ -42,7 +42,7 @@ from ..workflow.context import Context
 from ..workflow.foreign_files import check_recipe, known_names, write_new
 from ..workflow.load import PlanInputs, load
 from ..workflow.options import CloneOptions, CreateOptions, PlanOptions
-from ..workflow.stages import BuildHints, no_hints
+from ..workflow.targets.protocol import BuildHints, no_hints
 
 _SUFFIX = ".yaml"
 _SHOWN = 20

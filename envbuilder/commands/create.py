@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import platform
 
-from ..build.targets import TARGETS, default_target, suits
-from ..build.targets.protocol import Target
 from ..errors import BuildError, UsageError
 from ..knowledge.entries import check_choice
 from ..locking.checks import changed_inputs
@@ -18,7 +16,8 @@ from ..workflow.image_inputs import ImageInputs, image_inputs
 from ..workflow.load import PlanInputs, Reading, load, plan_recipe
 from ..workflow.lock import check_derived, named_lock
 from ..workflow.options import CreateOptions
-from ..workflow.stages import BuildHints, CreateStages, no_hints
+from ..workflow.targets import TARGETS, default_target, suits
+from ..workflow.targets.protocol import BuildHints, CreateRequest, Target, no_hints
 
 
 def create(
@@ -43,10 +42,10 @@ def create(
     reading: Reading = "to lock anew" if options.relock else "to lock"
     given = _given_lock(options, plan_inputs, context)
     source = given or plan_recipe(plan_inputs, context, reading)
-    stages = CreateStages(
+    request = CreateRequest(
         options, plan_inputs, source, context, asked.base, asked.binds, build_hints
     )
-    return TARGETS[name].make(stages)
+    return TARGETS[name].make(request)
 
 
 def _check_shared(options: CreateOptions, target: str) -> None:

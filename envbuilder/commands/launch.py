@@ -86,7 +86,7 @@ def launch(environment: str, options: LaunchOptions, context: Context) -> Launch
     hosts = _find_hosts(facts, launcher, options, context)
     request = _request(found, options, hosts, launcher, gloo=gloo)
     # Outside of a job such a launcher asks for one itself.
-    own_job = LAUNCHERS[request.kind].TRAITS.scheduler is not None and hosts.scheduler is None
+    own_job = LAUNCHERS[request.kind].TRAITS.job.scheduler is not None and hosts.scheduler is None
     line = LaunchLine(
         environment=found.name,
         number=found.published.version.number if found.published else None,
@@ -183,7 +183,7 @@ def _find_hosts(
     if nodes is None:
         gpus = facts.shape.gpus_per_node
         # A host's name alone is the whole node for one that takes no number (document 003).
-        whole = gpus if gpus and LAUNCHERS[launcher.kind].TRAITS.on_every_gpu else 1
+        whole = gpus if gpus and LAUNCHERS[launcher.kind].TRAITS.job.on_every_gpu else 1
         hosts = find_hosts(options.hosts, options.hostfile, facts.launch_node, context, whole)
         return with_room(hosts, launcher.kind, gpus, options.ranks, gpus=facts.gpus)
     if options.hosts is not None or options.hostfile is not None:
@@ -208,7 +208,7 @@ def _find_hosts(
 
 def _is_counted(request: LaunchRequest, options: LaunchOptions) -> bool:
     """Whether the number of ranks is known: ddlrun starts one on every GPU that it finds."""
-    if not LAUNCHERS[request.kind].TRAITS.on_every_gpu or options.ranks:
+    if not LAUNCHERS[request.kind].TRAITS.job.on_every_gpu or options.ranks:
         return True
     stated = request.shape.gpus_per_node is not None or options.nodes is not None
     return stated or slots_of(request.hosts) > request.nodes
@@ -224,7 +224,7 @@ def _request(
 ) -> LaunchRequest:
     facts, image = found.facts, found.image
     plan, traits = facts.plan, LAUNCHERS[launcher.kind].TRAITS
-    if options.cpus_per_rank is not None and not traits.cores:
+    if options.cpus_per_rank is not None and not traits.line.cores:
         raise UsageError(
             "launcher.no-cpus-per-rank",
             f"{launcher.kind} has no option for the cores of a rank",
@@ -239,7 +239,7 @@ def _request(
     command = request.command
     # Of none, the request is refused.
     if image and program:
-        if traits.one_per_node:
+        if traits.job.one_per_node:
             # It is the image's, and starts the ranks in its own container.
             command = image.program(command or LAUNCHERS[launcher.kind].COMMAND, gpus=facts.gpus)
         else:
@@ -321,7 +321,7 @@ def _handed_on(
     A scheduler hands on all of them, and so do the launchers that inherit them.
     """
     named = isinstance(hosts.hosts, tuple) and not hosts.allocated
-    if LAUNCHERS[launcher.kind].TRAITS.inherits or not named:
+    if LAUNCHERS[launcher.kind].TRAITS.line.inherits or not named:
         return ()
     names = {edit.name for edit in plan.environment if edit.kind != "unset"} | {"PATH"}
     if plan.modules.loads:

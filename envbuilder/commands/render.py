@@ -198,18 +198,19 @@ def _image_on_base(
     """Write what ``envbuild image`` starts Apptainer on: definition, bundle, a link to the base."""
     plan_inputs, base, binds = asked
     # lazy imports: what no other form needs
-    from ..build.targets import bundle
-    from ..workflow.stages import CreateStages
+    from ..workflow.targets import bundle
+    from ..workflow.targets.image import check_modules
+    from ..workflow.targets.protocol import CreateRequest
 
     given = given_lock(options, plan_inputs, context, with_runtime=True)
     of = CreateOptions(choice=options.choice, output=folder)
     source = given or plan_recipe(plan_inputs, context, "to lock")
-    stages = CreateStages(of, plan_inputs, source, context, base, binds)
-    stages.check_binds()
+    request = CreateRequest(of, plan_inputs, source, context, base, binds)
+    check_modules(request)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".envbuild-", dir=folder) as downloads:
-        lock = stages.lock(Path(downloads))
-        bundle.write(lock, folder / BUNDLE_FOLDER, stages, Path(downloads))
+        lock = bundle.lock_of(request, Path(downloads))
+        bundle.write(lock, folder / BUNDLE_FOLDER, request, Path(downloads))
     candidate = options.candidate
     write_definition(lock, base_name(base, plan_inputs), folder, binds, candidate=candidate)
     if base:

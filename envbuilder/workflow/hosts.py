@@ -93,7 +93,7 @@ def with_room(
     Raises UsageError where the job has no GPU on a host, and where nothing says how many.
     """
     traits, own = LAUNCHERS[kind].TRAITS, hosts.hosts
-    fills_node = traits.one_per_node or traits.on_every_gpu
+    fills_node = traits.job.one_per_node or traits.job.on_every_gpu
     if not (hosts.allocated and fills_node and isinstance(own, tuple)):
         return hosts
     source, spread = hosts.source, math.ceil((ranks or 0) / len(own))

@@ -1,4 +1,4 @@
-"""``envbuild image``: the base, and what is built, packed and kept of it; see ``targets.image``."""
+"""``envbuild image``: the base, and what is built, packed and kept; see ``targets.image``."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def host_offer(chosen: ChosenSite, context: Context) -> HostOffer:
     known = context.knowledge.components
     kinds = frozenset(name for name, each in known.items() if "mpi" in each.fulfils)
     launcher = site.launcher
-    by_scheduler = launcher and LAUNCHERS[launcher.kind].TRAITS.scheduler is not None
+    by_scheduler = launcher and LAUNCHERS[launcher.kind].TRAITS.job.scheduler is not None
     holds = snapshot_of(chosen, context, kinds)[0]
     if site.snapshot is None or chosen.path is None:
         # It is this machine: what counts is what the shell runs, a virtualenv's too.

@@ -84,7 +84,7 @@ class LaunchFacts:
     @property
     def launch_node(self) -> LaunchNode | None:
         """How a job of LSF is read: where it has launch nodes its slots are cores."""
-        if not LAUNCHERS[self.plan.launcher.kind].TRAITS.launch_node:
+        if not LAUNCHERS[self.plan.launcher.kind].TRAITS.job.launch_node:
             return None
         return LaunchNode(self.shape.gpus_per_node if self.gpus else None)
 
@@ -199,7 +199,7 @@ def _of_runtime(plan: Plan) -> tuple[SiteLauncher | None, str | None]:
 
 
 def _of_scheduler(plan: Plan, launcher: SiteLauncher, scheduler: str | None) -> SiteLauncher:
-    home = LAUNCHERS[launcher.kind].TRAITS.scheduler
+    home = LAUNCHERS[launcher.kind].TRAITS.job.scheduler
     if scheduler is None or home in (None, scheduler):
         return launcher
     mpi = mpi_of(plan)
@@ -218,12 +218,15 @@ def environment_program(plan: Plan, launcher: SiteLauncher) -> EnvironmentProgra
     """Return the launcher's program if the environment brings it; None: site or system has it."""
     entry = LAUNCHERS[launcher.kind]
     command = launcher.command or entry.COMMAND
-    own_commands = (entry.COMMAND, *entry.TRAITS.own_of.values())
+    own_commands = (entry.COMMAND, *entry.TRAITS.mpi.own_of.values())
     # Another program is the site's own, which starts the launcher.
     if command[:1] not in {words[:1] for words in own_commands if words}:
         return None
     bringing = [name for name, each in RUNTIMES.items() if each.TRAITS.launcher == launcher.kind]
-    owners = {*entry.TRAITS.own_of, *(RUNTIMES[name].TRAITS.holder or name for name in bringing)}
+    owners = {
+        *entry.TRAITS.mpi.own_of,
+        *(RUNTIMES[name].TRAITS.holder or name for name in bringing),
+    }
     pin = next((each for each in (*plan.pins, *plan.brought) if each.component in owners), None)
     if pin is None:
         own = plan.runtime.package in owners
@@ -250,10 +253,10 @@ def base_request(
         scheduler=scheduler,
         command=launcher.command,
         mpi=facts.mpi,
-        transport=TransportOptions(ucx=traits.ucx and not gloo and facts.ucx(), gloo=gloo),
+        transport=TransportOptions(ucx=traits.line.ucx and not gloo and facts.ucx(), gloo=gloo),
         gpus=facts.gpus,
         shape=facts.shape,
-        by_mpi=bool(LAUNCHERS[facts.plan.launcher.kind].TRAITS.own_of),
+        by_mpi=bool(LAUNCHERS[facts.plan.launcher.kind].TRAITS.mpi.own_of),
         # The workers of TF_CONFIG are listed so.
         in_order=reads_tf_config(facts.plan),
     )
@@ -274,7 +277,7 @@ def smoke_request(
 
 
 def _by_gloo(proof: Proof, launcher: SiteLauncher) -> bool:
-    return proof.transport == "gloo" and not LAUNCHERS[launcher.kind].TRAITS.mpi_only
+    return proof.transport == "gloo" and not LAUNCHERS[launcher.kind].TRAITS.mpi.only
 
 
 def foreign_request(
@@ -286,7 +289,10 @@ def foreign_request(
     that of another scheduler.
     """
     launcher = proof.launcher
-    if LAUNCHERS[launcher.kind].TRAITS.scheduler not in (None, where.scheduler) and where.scheduler:
+    if (
+        LAUNCHERS[launcher.kind].TRAITS.job.scheduler not in (None, where.scheduler)
+        and where.scheduler
+    ):
         launcher = own_launcher(mpi.component) or launcher if mpi else launcher
     request = LaunchRequest(
         kind=launcher.kind,
@@ -304,7 +310,7 @@ def foreign_request(
 def _placed(request: LaunchRequest, where: HostList | None) -> LaunchRequest:
     """Return the request of a smoke test with the hosts that its launcher is told."""
     traits, ranks = LAUNCHERS[request.kind].TRAITS, request.ranks
-    hosts = where.hosts if where and (traits.asks_scheduler or traits.scheduler) else None
+    hosts = where.hosts if where and (traits.job.asks_scheduler or traits.job.scheduler) else None
     hosts = hosts if isinstance(hosts, tuple) else None
     if where:
         request = replace(request, step=where.step, task=where.task, port=where.port)
@@ -363,7 +369,7 @@ def start_command(request: LaunchRequest) -> StartCommand:
     return StartCommand(
         ranks=request.ranks,
         words=launch_words(request),
-        root_variables=LAUNCHERS[request.kind].TRAITS.root_variables,
+        root_variables=LAUNCHERS[request.kind].TRAITS.line.root_variables,
         settings=scheduler.SETTINGS if scheduler else (),
     )
 
@@ -377,7 +383,7 @@ def script_start(facts: LaunchFacts, proof: Proof | None = None) -> StartCommand
 def example(facts: LaunchFacts, script: str = "PROGRAM.py") -> StartCommand:
     """Return the launch line of the module's help and of create's last lines: on one node."""
     launcher = programs_launcher(facts.plan, facts.scheduler)
-    every_gpu = LAUNCHERS[launcher.kind].TRAITS.on_every_gpu and facts.shape.gpus_per_node
+    every_gpu = LAUNCHERS[launcher.kind].TRAITS.job.on_every_gpu and facts.shape.gpus_per_node
     ranks = every_gpu or EXAMPLE_RANKS
     request = base_request(facts, launcher, ranks, facts.scheduler)
     words = launch_line(replace(request, program=program(facts.plan.profile, script)))
@@ -389,7 +395,7 @@ def plan_in_image(plan: Plan) -> Plan:
     own = next(filter(None, (own_launcher(pin.component) for pin in plan.pins)), None)
 
     def inside(launcher: SiteLauncher) -> SiteLauncher:
-        return own or launcher if LAUNCHERS[launcher.kind].TRAITS.outside_image else launcher
+        return own or launcher if LAUNCHERS[launcher.kind].TRAITS.job.outside_image else launcher
 
     proofs = (each.model_copy(update={"launcher": inside(each.launcher)}) for each in plan.proofs)
     return plan.model_copy(update={"launcher": own or plan.launcher, "proofs": tuple(proofs)})

@@ -147,8 +147,8 @@ def _job(facts: LaunchFacts, chosen: ChosenSite, asked: JobSize, scheduler: str)
         cpus_per_rank=asked.cpus_per_rank,
         account=asked.account,
         partition=chosen.partition_name or (fitting[0] if len(fitting) == 1 else None),
-        one_task_per_node=traits.one_per_node,
-        launch_node=LAUNCHERS[plan.launcher.kind].TRAITS.launch_node,
+        one_task_per_node=traits.job.one_per_node,
+        launch_node=LAUNCHERS[plan.launcher.kind].TRAITS.job.launch_node,
         tf_config=reads_tf_config(plan),
     )
 

@@ -12,8 +12,8 @@ from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
 from envbuilder.model.plan import Lock, Plan
-from envbuilder.workflow import stages
 from envbuilder.workflow.context import Context
+from envbuilder.workflow.targets import bundle as target
 from tests.cli.published import planned
 from tests.made_up_files import locked
 
@@ -44,7 +44,7 @@ def create_bundle(*words: str) -> Result:
             (build / "wheelhouse" / each.filename).write_text(each.filename, encoding="utf-8")
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(stages, "_fetch", fetch)
+        patched.setattr(target, "_run_fetch", fetch)
         return CliRunner().invoke(app, ["create", "--bundle", *words])
 
 

@@ -12,9 +12,10 @@ from typer.testing import CliRunner, Result
 
 from envbuilder import data
 from envbuilder.cli import app
-from envbuilder.model.plan import Lock, Plan
-from envbuilder.workflow import stages
+from envbuilder.model.plan import Lock
 from envbuilder.workflow.context import Context
+from envbuilder.workflow.load import Planned
+from envbuilder.workflow.targets import bundle as target
 from tests.debian_system import system
 from tests.made_up_files import locked
 from tests.verbs import problem_ids
@@ -49,11 +50,11 @@ def lock(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for each in found.wheelhouse:
             (build / "wheelhouse" / each.filename).write_text(each.filename, encoding="utf-8")
 
-    def obtain(plan_inputs: object, planned: Plan, *_: object) -> Lock:
-        return locked(planned)
+    def obtain(planned: Planned, *_: object) -> Lock:
+        return locked(planned.plan)
 
-    monkeypatch.setattr(stages, "_fetch", fetch)
-    monkeypatch.setattr(stages, "obtain_lock", obtain)
+    monkeypatch.setattr(target, "_run_fetch", fetch)
+    monkeypatch.setattr(target, "obtain_lock", obtain)
     done = run("render", "allreduce", "--as", "image", "--base", base, "-o", tmp_path / "first")
     assert done.exit_code == 0, done.stderr
     return tmp_path / "first" / "bundle" / "build" / "lock.json"

@@ -20,7 +20,7 @@ from envbuilder.model.outcome import (
 from envbuilder.model.plan import Lock
 from envbuilder.target_tools.modulefile import SUMMARY, filled, proved_lines
 from envbuilder.views import building, environments
-from envbuilder.workflow.stages import _check_tier
+from envbuilder.workflow.targets.here import _check_tier
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "render"))
 from render_cases import CASES, make_evidence

@@ -105,7 +105,7 @@ def start(kind: str, line: tuple[str, ...], request: pytest.FixtureRequest) -> D
     if kind == "srun":
         cluster: Slurm = request.getfixturevalue("cluster")
         return cluster(*line)
-    return run(line, env=dict.fromkeys(LAUNCHERS[kind].TRAITS.root_variables, "1"))
+    return run(line, env=dict.fromkeys(LAUNCHERS[kind].TRAITS.line.root_variables, "1"))
 
 
 @pytest.mark.parametrize(

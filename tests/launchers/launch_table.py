@@ -133,7 +133,7 @@ def users_request(facts: LaunchFacts, hosts: Hosts | None) -> LaunchRequest:
     ranks = sum(host.slots for host in hosts or ()) or ranks_a_node(facts.shape)
     launcher = programs_launcher(facts.plan, facts.scheduler)
     request = base_request(facts, launcher, ranks, facts.scheduler)
-    if hosts and LAUNCHERS[launcher.kind].TRAITS.one_per_node and not facts.gpus:
+    if hosts and LAUNCHERS[launcher.kind].TRAITS.job.one_per_node and not facts.gpus:
         # The job script asks for a CPU for each rank that the one task of a node starts.
         hosts = tuple(replace(host, cpus=host.slots) for host in hosts)
         request = replace(request, task=TaskRequest(cpus=hosts[0].slots))

@@ -19,12 +19,12 @@ PROGRAM = ("bash", "-c", "echo $1", "it's $HOME", "")
 def asked(kind: str) -> LaunchRequest:
     """Return a request for two ranks on one node that the launcher can start."""
     traits = LAUNCHERS[kind].TRAITS
-    mpi = next(iter(traits.own_of), None)
+    mpi = next(iter(traits.mpi.own_of), None)
     return LaunchRequest(
         kind,
         PROGRAM,
         2,
-        scheduler=traits.scheduler,
+        scheduler=traits.job.scheduler,
         mpi=Mpi(mpi, "4.1.4") if mpi else None,
         command=() if LAUNCHERS[kind].COMMAND else ("start",),
         shape=SHAPE,
@@ -34,14 +34,14 @@ def asked(kind: str) -> LaunchRequest:
 @pytest.mark.parametrize("kind", LAUNCHERS)
 def test_traits_are_of_one_piece(kind: str) -> None:
     traits = LAUNCHERS[kind].TRAITS
-    assert traits.scheduler is None or traits.scheduler in SCHEDULERS
-    assert not traits.job_only or traits.scheduler
-    assert {*traits.own_of, *traits.not_of} <= {*read_shipped().value.fulfilling("mpi")}
-    assert not traits.not_of & set(traits.own_of)
-    assert not traits.rdma or traits.own_of
+    assert traits.job.scheduler is None or traits.job.scheduler in SCHEDULERS
+    assert not traits.job.job_only or traits.job.scheduler
+    assert {*traits.mpi.own_of, *traits.mpi.not_of} <= {*read_shipped().value.fulfilling("mpi")}
+    assert not traits.mpi.not_of & set(traits.mpi.own_of)
+    assert not traits.line.rdma or traits.mpi.own_of
     # One that belongs to a scheduler is not to be had inside an image.
-    assert traits.outside_image or traits.scheduler is None
-    for mpi, command in traits.own_of.items():
+    assert traits.job.outside_image or traits.job.scheduler is None
+    for mpi, command in traits.mpi.own_of.items():
         own = own_launcher(mpi)
         assert own is not None
         assert (own.kind, own.command) == (kind, command)
@@ -68,7 +68,7 @@ def test_values_reach_the_ranks_by_one_way(kind: str) -> None:
     """By ``env`` in front, or by an option."""
     line = launch_words(replace(asked(kind), exports=("X=a b", "PATH")))
     assert sum("X=a b" in word for word in line) == 1
-    assert (line[:2] == ("env", "X=a b")) is not LAUNCHERS[kind].TRAITS.exports
+    assert (line[:2] == ("env", "X=a b")) is not LAUNCHERS[kind].TRAITS.line.exports
 
 
 def line_or_hints(request: LaunchRequest) -> tuple[str, tuple[str, ...]]:
@@ -93,7 +93,7 @@ def test_a_number_of_nodes_is_right_or_refused(kind: str) -> None:
 @pytest.mark.parametrize("kind", LAUNCHERS)
 def test_only_one_that_starts_ranks_anywhere_is_in_an_image(kind: str) -> None:
     request = replace(asked(kind), in_image=True)
-    if LAUNCHERS[kind].TRAITS.outside_image:
+    if LAUNCHERS[kind].TRAITS.job.outside_image:
         with pytest.raises(UsageError) as raised:
             launch_line(request)
         assert raised.value.id == "launch.launcher-outside-image"
@@ -102,5 +102,5 @@ def test_only_one_that_starts_ranks_anywhere_is_in_an_image(kind: str) -> None:
 
 
 def test_every_mpi_has_one_launcher_of_its_own() -> None:
-    owned = [mpi for each in LAUNCHERS.values() for mpi in each.TRAITS.own_of]
+    owned = [mpi for each in LAUNCHERS.values() for mpi in each.TRAITS.mpi.own_of]
     assert len(owned) == len(set(owned))

@@ -19,7 +19,8 @@ from envbuilder.model.plan import Lock
 from envbuilder.runtimes import RUNTIMES
 from envbuilder.target_tools.root import store
 from envbuilder.target_tools.trust import distrust
-from envbuilder.workflow import root_lock, stages
+from envbuilder.workflow import root_lock
+from envbuilder.workflow.targets import here
 from tests.cli.published import planned
 from tests.made_up_files import locked
 
@@ -133,7 +134,7 @@ def test_the_last_lock_counts_only_where_nobody_else_may_have_written_it(
     # CliRunner runs in this process: what comes after the choice of a lock is not reached.
     with (
         mock.patch.object(root_lock, "fingerprint", side_effect=KeyError("asked")),
-        mock.patch.object(stages.CreateStages, "published_number", side_effect=KeyError("reused")),
+        mock.patch.object(here, "published_number", side_effect=KeyError("reused")),
     ):
         words = ["create", "allreduce", "--site", "local", "--root", str(root)]
         answer = CliRunner().invoke(app, words)

@@ -31,7 +31,7 @@ def check_traits(name: str) -> None:
     assert not traits.apis or traits.launcher
     assert traits.gloo_with is None or traits.gloo_with in KNOWN.components
     # Gloo starts without an MPI.
-    assert not (traits.gloo_with and LAUNCHERS[traits.launcher or ""].TRAITS.mpi_only)
+    assert not (traits.gloo_with and LAUNCHERS[traits.launcher or ""].TRAITS.mpi.only)
     assert {*traits.aliases} <= {*RUNTIMES}
     assert traits.bundled == bool(traits.package)
     assert not (traits.bundled and traits.holder)

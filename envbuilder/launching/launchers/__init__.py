@@ -64,48 +64,48 @@ def launch_words(request: LaunchRequest) -> Words:
 
 def own_launcher(mpi: str) -> SiteLauncher | None:
     """Return what an MPI (its component) brings to start its ranks; None: none is known."""
-    commands = ((kind, each.TRAITS.own_of.get(mpi)) for kind, each in LAUNCHERS.items())
+    commands = ((kind, each.TRAITS.mpi.own_of.get(mpi)) for kind, each in LAUNCHERS.items())
     return next((SiteLauncher(kind=kind, command=words) for kind, words in commands if words), None)
 
 
 def programs() -> tuple[str, ...]:
     """Return what the launchers' programs are called, and those that an MPI brings, each once."""
-    commands = ((each.COMMAND, *each.TRAITS.own_of.values()) for each in LAUNCHERS.values())
+    commands = ((each.COMMAND, *each.TRAITS.mpi.own_of.values()) for each in LAUNCHERS.values())
     return tuple(sorted({command[0] for own in commands for command in own if command}))
 
 
 def _variables(request: LaunchRequest, traits: Traits) -> Words:
     """Return what sets variables: for a launcher that hands on all, and for its own step."""
-    values = () if traits.exports else tuple(each for each in request.exports if "=" in each)
-    if request.step and traits.asks_scheduler and request.nodes > 1:
+    values = () if traits.line.exports else tuple(each for each in request.exports if "=" in each)
+    if request.step and traits.job.asks_scheduler and request.nodes > 1:
         values = (*values, request.step.variable)
-    if traits.variables:
-        values = (*values, *traits.variables(request))
+    if traits.line.variables:
+        values = (*values, *traits.line.variables(request))
     return ("env", *values) if values else ()
 
 
 def _on_every_node(request: LaunchRequest, traits: Traits) -> Words:
     """Return what starts the launcher itself on every node, where it must be."""
-    if not traits.one_per_node or request.nodes == 1:
+    if not traits.job.one_per_node or request.nodes == 1:
         return ()
     mpi = request.mpi.component if request.mpi else None
-    able = [each.TRAITS for each in LAUNCHERS.values() if each.TRAITS.once_a_node]
+    able = [each.TRAITS for each in LAUNCHERS.values() if each.TRAITS.job.once_a_node]
     # jsrun belongs to CSM: where LSF is without it, a stack has the launcher of its MPI.
     schedulers = (
         each
         for each in able
-        if each.scheduler == request.scheduler and not (each.launch_node and request.by_mpi)
+        if each.job.scheduler == request.scheduler and not (each.job.launch_node and request.by_mpi)
     )
-    mpis = (each for each in able if mpi in each.own_of)
+    mpis = (each for each in able if mpi in each.mpi.own_of)
     starter = next(chain(schedulers, mpis), None) if request.scheduler else None
-    if starter is None or starter.once_a_node is None:
+    if starter is None or starter.job.once_a_node is None:
         raise UsageError(
             "launch.outside-job",
             f"{request.kind} must start on every node, which requires a job",
             "run it in a job of Slurm, LSF or PBS",
             "or start an MPI program with mpirun",
         )
-    return starter.once_a_node(request)
+    return starter.job.once_a_node(request)
 
 
 def site_shape(site: Site, partition: Partition | None = None) -> Shape:

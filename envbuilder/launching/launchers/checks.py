@@ -91,7 +91,7 @@ def check_node(shape: Shape, *, ranks: int, gpus: int = 0, cores_per_rank: int =
 
 def _check_transport(request: LaunchRequest, traits: Traits) -> None:
     wanted, mpi = request.transport, request.mpi
-    if mpi is not None and mpi.component in traits.not_of:
+    if mpi is not None and mpi.component in traits.mpi.not_of:
         raise UsageError(
             "launch.other-mpi",
             f"{request.kind} cannot start programs that link {mpi.component}: each rank would be "
@@ -104,7 +104,7 @@ def _check_transport(request: LaunchRequest, traits: Traits) -> None:
             "Gloo does not support RDMA or UCX",
             "use MPI, or remove these options",
         )
-    if wanted.gloo and traits.mpi_only:
+    if wanted.gloo and traits.mpi.only:
         raise UsageError(
             "launch.gloo-launcher",
             f"{request.kind} starts MPI programs, not Gloo programs",
@@ -112,7 +112,7 @@ def _check_transport(request: LaunchRequest, traits: Traits) -> None:
         )
     if not wanted.rdma:
         return
-    if not traits.rdma or mpi is None or mpi.component not in traits.own_of:
+    if not traits.line.rdma or mpi is None or mpi.component not in traits.mpi.own_of:
         raise UsageError(
             "launch.rdma-not-openmpi",
             "this RDMA option requires Open MPI",
@@ -128,22 +128,22 @@ def _check_transport(request: LaunchRequest, traits: Traits) -> None:
 
 
 def _check_place(request: LaunchRequest, traits: Traits) -> None:
-    if request.transport.cuda_aware and not traits.cuda_aware:
+    if request.transport.cuda_aware and not traits.line.cuda_aware:
         raise UsageError(
             "launch.no-cuda-aware-option",
             f"{request.kind} has no option for a CUDA-aware MPI: support depends on how the MPI "
             "was built",
             "remove --cuda-aware, which is for Spectrum MPI and jsrun",
         )
-    if traits.job_only and request.scheduler != traits.scheduler:
-        title = (traits.scheduler or "").upper()
+    if traits.job.job_only and request.scheduler != traits.job.scheduler:
+        title = (traits.job.scheduler or "").upper()
         raise UsageError(
             "launch.outside-job",
             f"{request.kind} starts ranks only inside a job of {title}",
             "start one first: bsub -Is -nnodes 1 -W 30 -P ACCOUNT $SHELL",
-            f"or render a job: envbuild render RECIPE --as {traits.scheduler}",
+            f"or render a job: envbuild render RECIPE --as {traits.job.scheduler}",
         )
-    if request.in_image and traits.outside_image:
+    if request.in_image and traits.job.outside_image:
         raise UsageError(
             "launch.launcher-outside-image",
             f"{request.kind} is not available inside an image",

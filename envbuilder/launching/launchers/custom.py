@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...errors import UsageError
 from ...model.launch import LaunchRequest, Words
-from .protocol import Traits
+from .protocol import JobTraits, LineTraits, Traits
 
 COMMAND: Words = ()
 
@@ -15,7 +15,9 @@ def _variables(request: LaunchRequest) -> Words:
     return (f"SRUN_CPUS_PER_TASK={cpus}",) if cpus else ()
 
 
-TRAITS = Traits(outside_image=True, variables=_variables, cores=True)
+TRAITS = Traits(
+    job=JobTraits(outside_image=True), line=LineTraits(variables=_variables, cores=True)
+)
 
 
 def options(request: LaunchRequest) -> Words:

@@ -8,16 +8,13 @@ from __future__ import annotations
 from ...errors import UsageError
 from ...model.launch import LaunchRequest, Words
 from .options import host_names
-from .protocol import Traits
+from .protocol import JobTraits, LineTraits, MpiTraits, Traits
 
 COMMAND: Words = ("ddlrun",)
 TRAITS = Traits(
-    mpi_only=True,
-    outside_image=True,
-    asks_scheduler=True,
-    on_every_gpu=True,
-    exports=True,
-    inherits=True,
+    mpi=MpiTraits(only=True),
+    job=JobTraits(outside_image=True, asks_scheduler=True, on_every_gpu=True),
+    line=LineTraits(exports=True, inherits=True),
 )
 
 # IBM licensed DDL for so many nodes of Summit (OLCF user guide).

@@ -10,13 +10,11 @@ from ...errors import UsageError
 from ...model.launch import LaunchRequest, Words
 from .openmpi import ROOT_VARIABLES
 from .options import hosts_and_slots
-from .protocol import Traits
+from .protocol import LineTraits, Traits
 
 COMMAND: Words = ("horovodrun",)
 # --mpi hands the variables of root on to mpirun.
-TRAITS = Traits(
-    root_variables=ROOT_VARIABLES,
-)
+TRAITS = Traits(line=LineTraits(root_variables=ROOT_VARIABLES))
 
 
 def options(request: LaunchRequest) -> Words:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ...model.launch import LaunchRequest, Words, used_hosts
 from .options import hosts_option
-from .protocol import Traits
+from .protocol import JobTraits, MpiTraits, Traits
 
 COMMAND: Words = ("mpiexec",)
 
@@ -14,7 +14,7 @@ COMMAND: Words = ("mpiexec",)
 def _once_a_node(request: LaunchRequest) -> Words:
     """Return ``mpiexec`` with one process on every node."""
     hosts = ",".join(host.name for host in used_hosts(request.named, request.ranks))
-    command = TRAITS.own_of[request.mpi.component] if request.mpi else COMMAND
+    command = TRAITS.mpi.own_of[request.mpi.component] if request.mpi else COMMAND
     return (
         *(*command, "-n", str(request.nodes), "-ppn", "1"),
         *(("-hosts", hosts) if hosts else ()),
@@ -22,12 +22,13 @@ def _once_a_node(request: LaunchRequest) -> Words:
 
 
 TRAITS = Traits(
-    # Intel MPI and MVAPICH2 come with Hydra as well.
-    own_of={"mpich": ("mpiexec",), "impi": ("mpiexec.hydra",), "mvapich2": ("mpiexec",)},
-    not_of=frozenset({"openmpi", "spectrum-mpi"}),
-    mpi_only=True,
-    once_a_node=_once_a_node,
-    asks_scheduler=True,
+    mpi=MpiTraits(
+        # Intel MPI and MVAPICH2 come with Hydra as well.
+        own_of={"mpich": ("mpiexec",), "impi": ("mpiexec.hydra",), "mvapich2": ("mpiexec",)},
+        not_of=frozenset({"openmpi", "spectrum-mpi"}),
+        only=True,
+    ),
+    job=JobTraits(once_a_node=_once_a_node, asks_scheduler=True),
 )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...errors import UsageError
 from ...model.launch import LaunchRequest, Words
-from .protocol import Traits
+from .protocol import JobTraits, LineTraits, MpiTraits, Traits
 
 COMMAND: Words = ("jsrun",)
 
@@ -72,13 +72,13 @@ def _cores(request: LaunchRequest) -> int:
 
 
 TRAITS = Traits(
-    not_of=frozenset({"mpich"}),
-    mpi_only=True,
-    scheduler="lsf",
-    once_a_node=_once_a_node,
-    job_only=True,
-    cores=True,
-    outside_image=True,
-    launch_node=True,
-    cuda_aware=True,
+    mpi=MpiTraits(not_of=frozenset({"mpich"}), only=True),
+    job=JobTraits(
+        scheduler="lsf",
+        once_a_node=_once_a_node,
+        job_only=True,
+        outside_image=True,
+        launch_node=True,
+    ),
+    line=LineTraits(cuda_aware=True, cores=True),
 )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ...errors import UsageError
 from ...model.launch import JobHosts, LaunchRequest, Mpi, Words, text_of
 from .options import exports_by, hosts_option
-from .protocol import Traits
+from .protocol import JobTraits, LineTraits, MpiTraits, Traits
 
 # Open MPI refuses to run as root without these, which a container or a test machine needs.
 ROOT_VARIABLES = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
@@ -41,15 +41,11 @@ def once_a_node(request: LaunchRequest) -> Words:
 MPI_COMMANDS: Mapping[str, Words] = {"openmpi": ("mpiexec",), "spectrum-mpi": ("mpirun",)}
 
 TRAITS = Traits(
-    own_of={"openmpi": MPI_COMMANDS["openmpi"]},
-    mpi_only=True,
-    once_a_node=once_a_node,
-    asks_scheduler=True,
-    rdma=True,
-    ucx=True,
-    exports=True,
-    inherits=False,
-    root_variables=ROOT_VARIABLES,
+    mpi=MpiTraits(own_of={"openmpi": MPI_COMMANDS["openmpi"]}, only=True),
+    job=JobTraits(once_a_node=once_a_node, asks_scheduler=True),
+    line=LineTraits(
+        rdma=True, ucx=True, exports=True, inherits=False, root_variables=ROOT_VARIABLES
+    ),
 )
 
 

@@ -8,20 +8,17 @@ from __future__ import annotations
 from ...model.launch import LaunchRequest, Words
 from .openmpi import MPI_COMMANDS, ROOT_VARIABLES, once_a_node
 from .options import exports_by, hosts_option
-from .protocol import Traits
+from .protocol import JobTraits, LineTraits, MpiTraits, Traits
 
 COMMAND: Words = ("mpirun",)
 TRAITS = Traits(
-    own_of={"spectrum-mpi": MPI_COMMANDS["spectrum-mpi"]},
-    once_a_node=once_a_node,
-    not_of=frozenset({"openmpi", "mpich"}),
-    mpi_only=True,
-    outside_image=True,
-    asks_scheduler=True,
-    cuda_aware=True,
-    exports=True,
-    inherits=False,
-    root_variables=ROOT_VARIABLES,
+    mpi=MpiTraits(
+        own_of={"spectrum-mpi": MPI_COMMANDS["spectrum-mpi"]},
+        not_of=frozenset({"openmpi", "mpich"}),
+        only=True,
+    ),
+    job=JobTraits(once_a_node=once_a_node, outside_image=True, asks_scheduler=True),
+    line=LineTraits(cuda_aware=True, exports=True, inherits=False, root_variables=ROOT_VARIABLES),
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ...errors import UsageError
 from ...model.launch import JobHosts, LaunchRequest, Words, slots_of, used_hosts
 from .options import host_names
-from .protocol import Traits
+from .protocol import JobTraits, LineTraits, Traits
 
 COMMAND: Words = ("srun",)
 
@@ -81,4 +81,7 @@ def _step(request: LaunchRequest, tasks: int, per_node: int | None) -> Words:
     )
 
 
-TRAITS = Traits(scheduler="slurm", once_a_node=_once_a_node, outside_image=True, cores=True)
+TRAITS = Traits(
+    job=JobTraits(scheduler="slurm", once_a_node=_once_a_node, outside_image=True),
+    line=LineTraits(cores=True),
+)

@@ -5,13 +5,10 @@ from __future__ import annotations
 from ...errors import UsageError
 from ...model.launch import JobHosts, LaunchRequest, Words
 from .options import needs_hosts
-from .protocol import Traits
+from .protocol import JobTraits, LineTraits, Traits
 
 COMMAND: Words = ("torchrun",)
-TRAITS = Traits(
-    one_per_node=True,
-    cores=True,
-)
+TRAITS = Traits(job=JobTraits(one_per_node=True), line=LineTraits(cores=True))
 
 
 def options(request: LaunchRequest) -> Words:
