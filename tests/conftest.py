@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 from collections.abc import Callable
@@ -17,9 +18,11 @@ settings.load_profile("any machine")
 
 
 def pytest_configure() -> None:
-    """Let Ctrl-C count: what a shell runs in the background, and starts in turn, ignores it."""
+    """Let Ctrl-C count, which background processes of a shell ignore; keep the user's state."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # The roots of tests are not the user's. A folder that cannot be made: nothing is remembered.
+    os.environ["XDG_STATE_HOME"] = "/dev/null/state"
 
 
 @pytest.fixture

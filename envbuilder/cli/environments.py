@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..model.places import AttestationForm
+from ..model.places import DocumentForm
 from ..workflow.options import LaunchOptions, LiveOptions, RootOptions, SignatureOptions
 from .command import Group, command
 from .session import Session, open_session
@@ -154,10 +154,11 @@ def info(
         bool, typer.Option("--verify", help="Compare every file with the published manifest.")
     ] = False,
     form: Annotated[
-        AttestationForm | None,
+        DocumentForm | None,
         typer.Option(
             "--as",
-            help="Print a bill of materials (CycloneDX) or the provenance (in-toto) instead.",
+            help="Print a document instead: the bill of materials (CycloneDX), the provenance "
+            "(in-toto), or the recipe or site that it was built from.",
             show_default=False,
         ),
     ] = None,

@@ -14,6 +14,7 @@ from ..root.environments import find
 from ..workflow.context import Context
 from ..workflow.entries import entries
 from ..workflow.image_contents import opened
+from ..workflow.inputs import with_inputs
 from ..workflow.load import load, plan_recipe
 from ..workflow.lock import LOCKS
 from ..workflow.options import LiveOptions, RootOptions
@@ -37,16 +38,18 @@ def compare(before: str, after: str, choice: LiveOptions, context: Context) -> D
     where = RootOptions(choice.root, choice.site, choice.arch)
     if is_recipe_file(before) and not choice.recipe:
         choice = replace(choice, recipe=before)
-    one, name = _read(before, where, context)
+    one, name, known = _read(before, where, context)
     if after == LIVE:
-        live = plan_recipe(load(choice.as_locked(one.plan), context), context).plan
+        live = plan_recipe(load(choice.as_locked(one.plan), known), known).plan
         return diff(one, live, (name, "a plan made now"))
-    other, its_name = _read(after, where, context)
+    other, its_name, _ = _read(after, where, context)
     return diff(one, other, (name, its_name))
 
 
-def _read(word: str, where: RootOptions, context: Context) -> tuple[Lock, str]:
+def _read(word: str, where: RootOptions, context: Context) -> tuple[Lock, str, Context]:
     """Return the lock that a word means, and what to call it: a file, an image, or an environment.
+
+    The context returned also finds the documents that the environment was built from.
 
     A recipe's file means the environment of the recipe's name.
     """
@@ -59,8 +62,9 @@ def _read(word: str, where: RootOptions, context: Context) -> tuple[Lock, str]:
     image = path.suffix in _IMAGES or path.is_dir()
     if not image and (word.startswith(("/", ".")) or word.endswith(".json") or path.is_file()):
         lock = LOCKS.load(path)
-        return lock, f"{word} ({lock.id()})"
+        return lock, f"{word} ({lock.id()})", context
     with opened(word, lambda: existing_root(where, context), context) as found:
         home, version = find(found.root, found.environment)
         said = word if found.image else f"{home.name}/{version.number}"
-        return read_lock(home, version), f"{said} ({version.id})"
+        known = context if found.image else with_inputs(context, home, version.id)
+        return read_lock(home, version), f"{said} ({version.id})", known

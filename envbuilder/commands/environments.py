@@ -7,6 +7,7 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
+from ..documents.source import read
 from ..errors import BuildError, SmokeError, UsageError
 from ..model.evidence import TIERS, SmokeReport
 from ..model.outcome import (
@@ -19,13 +20,14 @@ from ..model.outcome import (
     RemoveResult,
     UnfinishedBuild,
 )
-from ..model.places import AttestationForm
+from ..model.places import DocumentForm
 from ..model.plan import Plan
 from ..record import read_all, rows
 from ..render.container import FOLDER
 from ..root import Root, external, removal
 from ..root.environment_lock import lock_file, read_lock
 from ..root.environments import find, number_before_default
+from ..root.inputs import kept_recipe, kept_site
 from ..target_tools import sharing
 from ..target_tools.root import layout, locks, manifests, publish, registry, stamp, store
 from ..workflow.context import Context
@@ -147,17 +149,19 @@ def info(opened: OpenedRoot, *, verify: bool = False) -> Info:
     )
 
 
-def attestation(opened: OpenedRoot, form: AttestationForm, context: Context) -> Attestation:
-    """Return what an environment is made of, or how it was made; reads only.
+def attestation(opened: OpenedRoot, form: DocumentForm, context: Context) -> Attestation:
+    """Return a document about an environment: of what, how and from what it was made; reads only.
 
-    Raises DriftError where that contradicts its lock or manifest, UsageError where nothing says how
-    it was made.
+    Raises DriftError where that contradicts its lock or manifest, UsageError if the environment
+    does not have the document.
     """
     # lazy import: the other verbs need none
     from ..record.attestations import read_attestation
     from ..workflow.texts import bill_of
 
     home, version = find(opened.root, opened.environment)
+    if form == "recipe" or form == "site":
+        return _input(home, version, form)
     lock, name = read_lock(home, version), f"{home.name}/{version.number}"
     text = read_attestation(form, home.evidence(version.id), lock)
     recorded = text is not None
@@ -173,6 +177,24 @@ def attestation(opened: OpenedRoot, form: AttestationForm, context: Context) -> 
         )
     return Attestation(
         environment=home.name, number=version.number, form=form, recorded=recorded, text=text
+    )
+
+
+def _input(
+    home: layout.Home, version: layout.Version, form: Literal["recipe", "site"]
+) -> Attestation:
+    build = home.build(version.id)
+    file = kept_recipe(build) if form == "recipe" else kept_site(build)
+    if file is None:
+        raise UsageError(
+            "environment.no-input",
+            f"the {form} of {home.name}/{version.number} is not in its root",
+            "a detected site has no document, and development versions before 27 November 2026 "
+            "did not keep documents",
+        )
+    text = read(file).text
+    return Attestation(
+        environment=home.name, number=version.number, form=form, recorded=True, text=text
     )
 
 
@@ -197,11 +219,13 @@ def smoke(
     """
     # lazy imports: 25 ms, which those who only look need not wait for
     from ..workflow.emulate import check_emulates, prove_emulated
+    from ..workflow.inputs import with_inputs
     from ..workflow.prove import prove
 
     home, version = find(root, environment)
     store.check_writable(root)
     lock = read_lock(home, version)
+    context = with_inputs(context, home, version.id)
     check_emulates(lock.plan, home, version, emulate, context)
     manifests.check_unchanged(home, version, runs_here=not emulate)
     if emulate:

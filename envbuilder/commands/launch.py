@@ -129,7 +129,8 @@ def _environment(environment: str, options: LaunchOptions, context: Context) -> 
                 )
             return _of_plan(found, options, context)
         published = found
-    facts = facts_at(published.plan, where.site, options.partition, context)
+    known = published.context(context)
+    facts = facts_at(published.plan, where.site, options.partition, known)
     return _Environment(published.home.name, facts, published)
 
 

@@ -272,7 +272,8 @@ def _folder_again(
     runtime = lock.plan.runtime
     found = runtime.model_copy(update={"source_sha256": tree_sha256(build / "runtime")})
     check_runtime(lock, environment.lock_file, found, build / "runtime")
-    facts = facts_at(lock.plan, options.choice.site, options.choice.partition, context)
+    choice, context = options.choice, environment.context(context)
+    facts = facts_at(lock.plan, choice.site, choice.partition, context)
     prefix = prefix_parts(lock.plan, context.knowledge.components)
     places = BuildFolders(environment.prefix, folder)
     texts = build_texts(lock, places, prefix, (build,), script_start(facts))

@@ -11,7 +11,7 @@ from ..knowledge.matching import Verdict
 from ..knowledge.terms import AdvisoryId, Arch, Severity
 from .evidence import Evidence, Tier
 from .host_contract import ContractRow
-from .places import AttestationForm, ImageFormat
+from .places import DocumentForm, ImageFormat
 from .plan import Lock
 
 
@@ -228,7 +228,7 @@ class Attestation(Document):
 
     environment: Name
     number: int
-    form: AttestationForm
+    form: DocumentForm
     recorded: bool
     text: str = Field(description="The document, as it is: CycloneDX, or in-toto.")
 

@@ -12,6 +12,7 @@ ImageFormat = Literal["sif", "oci", "sandbox"]
 """A SIF file, OCI's layout in a folder, or a folder that Apptainer runs as it is."""
 
 AttestationForm = Literal["cyclonedx", "provenance"]
+DocumentForm = Literal["cyclonedx", "provenance", "recipe", "site"]
 """A bill of materials, or an in-toto statement of how it was made."""
 
 Dialect = Literal["lua", "tcl"]

@@ -38,7 +38,8 @@ class Reporter(Protocol):
 class Context:
     """The world outside, passed in so that a test can pass another.
 
-    ``engines``: what reads conda channels, once it was asked, by the folder of its cache.
+    ``recipe_folders`` are searched first and ``last_folders`` last. ``engines``: what reads conda
+    channels, once it was asked, by the folder of its cache.
     """
 
     environ: Mapping[str, str]
@@ -47,11 +48,12 @@ class Context:
     reporter: Reporter
     recipe_folders: tuple[Path, ...] = ()
     engines: dict[Path, Engine] = field(default_factory=dict)
+    last_folders: tuple[Path, ...] = ()
 
     @cached_property
     def folders(self) -> tuple[Path, ...]:
         """The folders of documents, in the order of the search."""
-        return search_path(self.environ, self.recipe_folders)
+        return (*search_path(self.environ, self.recipe_folders), *self.last_folders)
 
     @cached_property
     def loaded_knowledge(self) -> LoadedKnowledge:

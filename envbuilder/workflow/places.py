@@ -6,16 +6,23 @@ import platform
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import UsageError
 from ..model.places import Dialect
 from ..model.site import Site
 from ..root.location import default_root, named_root
+from ..root.used import used_roots
 from ..target_tools.root.stamp import Root
+from ..target_tools.root.stamp import find_root as find_root_at
 from ..target_tools.root.store import is_root, open_root, read_root
+from ..text import counted
 from .context import Context
 from .options import RootOptions
 
 if TYPE_CHECKING:
     from ..documents.site_choice import ChosenSite
+
+# How many of several roots an error names.
+_MOST_SHOWN = 5
 
 
 def root_path(path: str | None, site: Site, arch: str, context: Context) -> Path:
@@ -50,16 +57,50 @@ def find_root(where: RootOptions, context: Context) -> Root | None:
 
 def local_root(where: RootOptions, context: Context) -> Root | None:
     """Return the root that is named, or the site's; None: there is none."""
-    path, _ = _place(where, context)
-    return read_root(path) if is_root(path) else None
+    path, chosen = _place(where, context)
+    if chosen is None or is_root(path):
+        return read_root(path) if is_root(path) else None
+    return _used_root(where, context)
 
 
 def existing_root(where: RootOptions, context: Context) -> Root:
-    """Return a root that is there. Raises UsageError if none is."""
+    """Return a root that exists: the one that is named, the site's, or the one that was used.
+
+    Raises UsageError if none does, or if several were used.
+    """
     path, chosen = _place(where, context)
-    if chosen:
-        context.reporter.say(chosen.describe())
-    return read_root(path)
+    if chosen is None or is_root(path):
+        if chosen:
+            context.reporter.say(chosen.describe())
+        return read_root(path)
+    return _used_root(where, context) or read_root(path)
+
+
+def _used_root(where: RootOptions, context: Context) -> Root | None:
+    """Return the only root that the user created environments in; None if there is none."""
+    roots = list(filter(None, map(_readable_root, used_roots(context.environ))))
+    fitting = [
+        each
+        for each in roots
+        if where.site in (None, each.site) and where.arch in (None, each.arch)
+    ]
+    if len(fitting) > 1:
+        raise UsageError(
+            "root.ambiguous",
+            f"the site has no root, and you used {counted(len(fitting), 'other root')}",
+            *(f"--root '{each.path}'" for each in fitting[:_MOST_SHOWN]),
+        )
+    if fitting:
+        context.reporter.say(f"root {fitting[0].path}: the site has none, and this one was used")
+    return fitting[0] if fitting else None
+
+
+def _readable_root(path: Path) -> Root | None:
+    """Return a root of the user's list; None if it is gone or damaged: the user did not name it."""
+    try:
+        return find_root_at(path)
+    except (OSError, UsageError):
+        return None
 
 
 def opened_root(where: RootOptions, context: Context) -> Root:

@@ -24,6 +24,7 @@ from ..target_tools.root.publish import published
 from ..target_tools.root.registry import default_number
 from ..target_tools.root.stamp import Root
 from .context import Context
+from .inputs import with_inputs
 from .load import PlanInputs, Planned, Reading, load, plan_recipe
 from .options import PlanOptions, RootOptions
 from .places import existing_root, local_root, root_path
@@ -55,6 +56,10 @@ class Published:
     @property
     def lock_file(self) -> Path:
         return lock_file(self.home, self.version)
+
+    def context(self, context: Context) -> Context:
+        """Return a context that also finds the documents that the environment was built from."""
+        return with_inputs(context, self.home, self.version.id)
 
     def __str__(self) -> str:
         return f"{self.name} ({self.version.id}) in {self.home.root}"
@@ -187,6 +192,7 @@ def plan_again(environment: Published, choice: PlanOptions, context: Context) ->
     Raises DriftError if it decides something else, or if it cannot be made: the root keeps what was
     decided, not the recipe.
     """
+    context = environment.context(context)
     try:
         plan_inputs = load(replace(choice, recipe="").as_locked(environment.plan), context)
         planned = plan_recipe(plan_inputs, context)
@@ -196,7 +202,7 @@ def plan_again(environment: Published, choice: PlanOptions, context: Context) ->
         raise DriftError(
             "environment.not-plannable",
             f"cannot make a new plan of {environment.name}: {error}",
-            f"the root contains its lock, but not its recipe: {environment.lock_file}",
+            f"its lock: {environment.lock_file}",
             "use the path of the recipe's file to examine a plan made now",
         ) from error
     changed = changed_inputs(environment.lock, plan_inputs.inputs())

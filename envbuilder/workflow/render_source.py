@@ -105,6 +105,7 @@ def _of_environment(
     environment: Published, options: RenderOptions, context: Context
 ) -> RenderSource:
     choice, lock, home = options.choice, environment.lock, environment.home
+    context = environment.context(context)
     check_programs(environment, PYTHON)
     # The partition of the job that this shell is in says nothing of the job that is rendered.
     chosen = site_of(lock.plan, choice.site, choice.partition, context)

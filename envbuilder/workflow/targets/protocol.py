@@ -18,6 +18,7 @@ from ...model.outcome import BundleResult, CreateResult, ImageResult
 from ...model.places import BuildFolders
 from ...model.plan import Lock
 from ..context import Context
+from ..inputs import input_texts
 from ..launch_requests import LaunchFacts, facts_of
 from ..load import PlanInputs, Planned
 from ..options import CreateOptions
@@ -62,7 +63,8 @@ class CreateRequest:
     ) -> dict[str, str]:
         """Return the texts of a build folder, by file. *start*: starts the smoke test."""
         inputs = self.plan_inputs
-        return build_texts(lock, places, inputs.prefix_of(lock.plan), inputs.folders, start)
+        texts = build_texts(lock, places, inputs.prefix_of(lock.plan), inputs.folders, start)
+        return {**texts, **input_texts(inputs)}
 
 
 class Target(Protocol):

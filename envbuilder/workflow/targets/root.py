@@ -17,6 +17,7 @@ from ...model.plan import Lock
 from ...record import read_all
 from ...root import environment_lock
 from ...root.environments import places_of
+from ...root.used import remember_root
 from ...target_tools import sharing
 from ...target_tools.root import layout, locks, manifests, publish, registry, store
 from ..channels import close_engine
@@ -49,6 +50,7 @@ def hold(request: CreateRequest, *, here: bool = True) -> Iterator[CreateRequest
     shared = request.options.shared
     root = store.open_root(home.root, plan_inputs.site.name, plan_inputs.arch, shared)
     store.open_home(root, home.name)
+    remember_root(home.root, request.context.environ)
     context, say = request.context, request.context.reporter.say
     with contextlib.ExitStack() as stack:
         stack.enter_context(sharing.readable(home.group))
