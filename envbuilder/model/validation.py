@@ -50,6 +50,15 @@ class Finding(Document):
     )
 
 
+class Unchecked(Document):
+    """What a check could not decide, because it lacked a fact. ``id``: of the check."""
+
+    id: Line
+    reason: Line
+    examples: tuple[Line, ...] = Field(default=(), description="The first of what it is about.")
+    number: int = Field(description="Of how many; 0: the check looked at nothing.")
+
+
 class Acceptance(Document):
     """Findings that somebody knows of and accepts, and why."""
 
@@ -105,6 +114,9 @@ class Validation(Document):
     findings: tuple[Finding, ...] = Field(description="The worst first.")
     undecided: tuple[RowMatch, ...] = Field(
         default=(), description="Rows of knowledge that depend on facts that nobody stated."
+    )
+    unchecked: tuple[Unchecked, ...] = Field(
+        default=(), description="What checks could not decide, because they lacked a fact."
     )
     unused: tuple[Acceptance, ...] = Field(
         default=(), description="Rows of the baseline that no finding here fits."

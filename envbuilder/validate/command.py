@@ -132,7 +132,8 @@ def _validated(there: Environment, context: Context, options: ValidateOptions) -
     failed = [*imports.failures(environment, imported)]
     ranks = _ranks(environment, stack, site, run, context, imports_failed=bool(failed))
     failed += ranks.findings if ranks else ()
-    findings = [*checks.run(environment, hashes=options.verify), *sure, *asked, *failed]
+    looked = checks.run(environment, hashes=options.verify)
+    findings = [*looked.findings, *sure, *asked, *failed]
     python = environment.interpreter
     return Validation(
         path=shown(str(environment.prefix)[len(environment.root) :] or "/", 400),
@@ -148,6 +149,7 @@ def _validated(there: Environment, context: Context, options: ValidateOptions) -
         modules=tuple(shown(each.name, 400) for each in environment.modules),
         findings=tuple(sorted(findings, key=_place)),
         undecided=tuple(row for row in told if row.verdict == "unknown"),
+        unchecked=looked.unchecked,
     )
 
 

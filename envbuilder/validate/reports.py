@@ -45,14 +45,18 @@ def junit(value: Validation, table: Sequence[CheckInfo]) -> str:
     """Return a test for each finding, and one that passed for each check that found nothing.
 
     Errors fail. Warnings do not, as they do not count for the exit code: they are what a test that
-    passed printed. What the baseline accepts, and advisories that nobody can decide, are skipped.
+    passed printed. What the baseline accepts, and what nobody can decide, is skipped.
     """
     cases = [_case(each) for each in value.findings]
     cases += [
         _skipped(row.id, row.summary, f"undecided: {', '.join(row.open)}")
         for row in value.undecided
     ]
-    found = {each.id for each in value.findings}
+    cases += [
+        _skipped(each.id, ", ".join(each.examples) or "all", f"unchecked: {each.reason}")
+        for each in value.unchecked
+    ]
+    found = {each.id for each in value.findings} | {each.id for each in value.unchecked}
     cases += [_test(each.id, each.title) for each in table if each.id not in found]
     failed = sum(case.find("failure") is not None for case in cases)
     skipped = sum(case.find("skipped") is not None for case in cases)

@@ -10,6 +10,7 @@ from ..model.validation import (
     CheckInfo,
     Finding,
     ForeignProof,
+    Unchecked,
     Validation,
 )
 from ..text import counted, filled
@@ -106,6 +107,14 @@ def _ending(value: Validation) -> Iterator[str]:
             [*words, *([f"{number['info']} for information"] if number["info"] else [])]
         )
     yield from _undecided(value.undecided)
+    for each in value.unchecked:
+        about = f" ({', '.join(each.examples[:MOST_EVIDENCE])}{_more(each)})" if each.number else ""
+        yield from filled("", f"Unchecked: {each.id}{about}: {each.reason}", 2)
+
+
+def _more(each: Unchecked) -> str:
+    more = each.number - len(each.examples[:MOST_EVIDENCE])
+    return f" and {more} more" if more else ""
 
 
 def _undecided(rows: Sequence[RowMatch]) -> Iterator[str]:

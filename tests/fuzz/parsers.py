@@ -102,7 +102,7 @@ def read_distribution(data: bytes) -> object:
     parts = data.split(SEPARATOR)
     for path, part in zip(files, [*parts, b"", b"", b"", b""], strict=False):
         path.write_bytes(part)
-    return [each.plain() for each in checks.run(read_environment(prefix, {}), hashes=True)]
+    return [each.plain() for each in checks.run(read_environment(prefix, {}), hashes=True).findings]
 
 
 def read_conda_record(data: bytes) -> object:

@@ -165,7 +165,7 @@ def test_what_goes_while_it_is_looked_at(
     """Every file that was listed is gone when it is opened."""
     listed = read_environment(made.prefix, {})
     shutil.rmtree(made.packages)
-    assert {each.id for each in run(listed, hashes=True)} == {"package.gone"}
+    assert {each.id for each in run(listed, hashes=True).findings} == {"package.gone"}
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +196,7 @@ def test_whatever_metadata_says(bare: Made, metadata: bytes, record: bytes, whee
     folder = bare.metadata("one")
     for name, data in (("METADATA", metadata), ("RECORD", record), ("WHEEL", wheel)):
         (folder / name).write_bytes(data)
-    for each in run(read_environment(bare.prefix, {}), hashes=True):
+    for each in run(read_environment(bare.prefix, {}), hashes=True).findings:
         assert each.plain()
 
 

@@ -33,7 +33,7 @@ no line of it
 
 def found_in(prefix: Path, mountinfo: str = MOUNTS, **environ: str) -> list[Finding]:
     environment = read_environment(prefix, environ)
-    found = checks.run(replace(environment, mounts=parse_mounts(mountinfo)))
+    found = checks.run(replace(environment, mounts=parse_mounts(mountinfo))).findings
     return [each for each in found if each.id.startswith("path.")]
 
 
@@ -96,7 +96,7 @@ def test_an_environment_of_which_nothing_can_be_loaded(made: Made, without_progr
         [made.prefix / "bin" / "python", "-c", code], capture_output=True, text=True, check=False
     )
     assert "failed to map segment from shared object" in done.stderr
-    found = checks.run(read_environment(there, {}))
+    found = checks.run(read_environment(there, {})).findings
     [one] = [each for each in found if each.id == "path.no-programs"]
     assert one.summary == f"{without_programs} is mounted with noexec"
 

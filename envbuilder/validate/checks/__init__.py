@@ -5,10 +5,12 @@ Adding one is a function and a row of ``CHECKS`` in the module of its topic.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import NamedTuple
 
 from ...inspect.facts import Environment
-from ...model.validation import CheckInfo, Finding
+from ...inspect.observation import line
+from ...model.validation import CheckInfo, Finding, Unchecked
+from ...target_tools.messages import one_line
 from . import (
     conda,
     file_systems,
@@ -21,7 +23,7 @@ from . import (
     shell,
     together,
 )
-from .protocol import Check, told
+from .protocol import MOST_EVIDENCE, Check, Undecided, told
 
 CHECKS: tuple[Check, ...] = (
     *python.CHECKS,
@@ -37,11 +39,31 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def run(environment: Environment, *, hashes: bool = False) -> Iterator[Finding]:
-    """Yield what every check finds. *hashes*: every recorded file is hashed."""
+class CheckResults(NamedTuple):
+    """What the checks found, and what they could not decide."""
+
+    findings: tuple[Finding, ...]
+    unchecked: tuple[Unchecked, ...]
+
+
+def run(environment: Environment, *, hashes: bool = False) -> CheckResults:
+    """Return what all checks find. *hashes*: every recorded file is hashed."""
+    findings: list[Finding] = []
+    undecided: dict[tuple[str, str], list[str]] = {}
     for check in CHECKS:
         for each in check.look(environment, hashes):
-            yield told(check.info, each)
+            if isinstance(each, Undecided):
+                about = undecided.setdefault((check.info.id, each.reason), [])
+                about += [each.about] if each.about is not None else []
+            else:
+                findings.append(told(check.info, each))
+    unchecked = (_unchecked(*key, about) for key, about in undecided.items())
+    return CheckResults(tuple(findings), tuple(unchecked))
+
+
+def _unchecked(id_: str, reason: str, about: list[str]) -> Unchecked:
+    examples = tuple(one_line(line(each)) for each in about[:MOST_EVIDENCE])
+    return Unchecked(id=id_, reason=one_line(line(reason)), examples=examples, number=len(about))
 
 
 def table() -> tuple[CheckInfo, ...]:

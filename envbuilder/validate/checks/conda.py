@@ -9,7 +9,7 @@ from ...inspect.facts import OWN, Environment, InstalledCondaPackage, InstalledD
 from ...inspect.observation import seen
 from ...knowledge.conda_order import spec_admits
 from ...target_tools.names import normalize
-from .protocol import Violation, check
+from .protocol import Outcome, Undecided, Violation, check
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
@@ -43,12 +43,15 @@ def _missing(environment: Environment) -> Iterator[Violation]:
             )
 
 
-def _other_version(environment: Environment) -> Iterator[Violation]:
-    """Look at versions; builds are not compared, and a version that is not understood is left."""
+def _other_version(environment: Environment) -> Iterator[Outcome]:
+    """Look at versions; builds are not compared."""
     there = {each.name: each for each in environment.conda}
     for each, text, name, version in depends(environment):
         other = there.get(name)
-        if other is not None and spec_admits(other.version, version) is False:
+        admitted = spec_admits(other.version, version) if other else True
+        if admitted is None:
+            yield Undecided("the requirement cannot be read", f"{each}: {text}")
+        if other is not None and admitted is False:
             yield Violation(
                 f"{each} depends on {name} {version}, {other.version} is there",
                 (

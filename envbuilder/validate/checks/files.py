@@ -20,7 +20,7 @@ from ...target_tools import manifest
 from ...target_tools.files import CHUNK, open_regular
 from ...text import counted
 from .conda import replaced
-from .protocol import Check, Violation, check
+from .protocol import Check, Outcome, Undecided, Violation, check
 
 _RECORD = "https://packaging.python.org/en/latest/specifications/recording-installed-packages/"
 _REINSTALL = (
@@ -92,14 +92,18 @@ def _gone(environment: Environment) -> Iterator[Violation]:
             yield Violation(summary, places, fix=_reinstallation(package))
 
 
-def _changed(environment: Environment, hashes: bool) -> Iterator[Violation]:
+def _changed(environment: Environment, hashes: bool) -> Iterator[Outcome]:
     elsewhere = disputed(environment)
     for package in owners(environment):
         places, written = [], _written(package)
         for file in package.files:
             state = environment.states[file.path]
             if state is not None and file.path not in elsewhere:
-                difference = _difference(file, state, written, hashes)
+                try:
+                    difference = _difference(file, state, written, hashes)
+                except _CannotHashError as error:
+                    yield Undecided(str(error), environment.short(file.path))
+                    continue
                 if difference is not None:
                     places.append(seen(environment.short(file.path), *difference))
         if places:
@@ -121,39 +125,46 @@ def _difference(
     """Return what tells that a file is another one than was recorded: field and value.
 
     A file of the same size that was not written since then is taken for the same without *hashes*.
+    Raises _CannotHashError. Without a recorded hash the size decides.
     """
     if file.size.isdigit() and file.size != str(state.st_size):
         return "size", f"{state.st_size}, was {file.size}"
     if hashes or state.st_mtime_ns > written + _SLACK:
         algorithm, _, digest = file.digest.partition("=")
-        found = _hash(file.path, algorithm)
-        if found is not None and found != digest.rstrip("="):
+        if digest and _hash(file.path, algorithm) != digest.rstrip("="):
             return "content", "other than recorded"
     return None
 
 
-def _hash(path: str, algorithm: str) -> str | None:
-    """Return the hash of a file as RECORD has it; None: it cannot be told."""
+class _CannotHashError(Exception):
+    """The content of a file cannot be compared, and why."""
+
+
+def _hash(path: str, algorithm: str) -> str:
+    """Return the hash of a file as RECORD has it."""
     if algorithm not in ("sha256", "sha384", "sha512"):
-        return None
+        raise _CannotHashError("its hash is of another kind than SHA-2")
     whole = hashlib.new(algorithm)
     try:
         with open_regular(path) as stream:
             while chunk := stream.read(CHUNK):
                 whole.update(chunk)
-    except OSError:
-        return None
+    except OSError as error:
+        raise _CannotHashError("the file cannot be read") from error
     return base64.urlsafe_b64encode(whole.digest()).decode().rstrip("=")
 
 
-def _published(environment: Environment, hashes: bool) -> Iterator[Violation]:
+def _published(environment: Environment, hashes: bool) -> Iterator[Outcome]:
     """Compare a prefix of a root with the manifest that was recorded when it was published."""
     path = Path(f"{environment.prefix}.evidence", "manifest.json")
     if not is_file(path):
+        if path.parent.is_dir():
+            yield Undecided("the environment has no manifest")
         return
     try:
         recorded = manifest.read(path)
         if recorded is None:
+            yield Undecided("the environment has no manifest")
             return
         lines = manifest.compare(environment.prefix, recorded, hashes, run_python=False)
     except (OSError, ValueError) as error:

@@ -9,7 +9,7 @@ from ...inspect.facts import Environment, NativeLibrary, arch_of
 from ...inspect.mpi import holds
 from ...inspect.observation import seen
 from ...target_tools.elf import machine_words
-from .protocol import Violation, check
+from .protocol import Outcome, Undecided, Violation, check
 
 # The driver's libraries are on machines with a GPU alone; login nodes have none.
 _DRIVER = re.compile(r"lib(cuda|nvidia-ml|nvcuvid|nvidia-encode)\.so\b")
@@ -26,11 +26,14 @@ _OPTIONAL = {
 }
 # What conda-forge's packages for one level of the processor need; its version is the level.
 _MICROARCH = "_x86_64-microarch-level"
+_NOT_SEARCHED = "libraries are searched only on a machine of their architecture"
+_NO_MACHINE = "the architecture of the Python is unknown"
 _LD_SO = "https://man7.org/linux/man-pages/man8/ld.so.8.html"
 
 
-def _missing(environment: Environment) -> Iterator[Violation]:
+def _missing(environment: Environment) -> Iterator[Outcome]:
     if not environment.native:
+        yield Undecided(_NOT_SEARCHED)
         return
     for each in environment.libraries:
         if each.variant and each.stem in environment.usable:
@@ -53,9 +56,10 @@ def _missing(environment: Environment) -> Iterator[Violation]:
             )
 
 
-def _other_machine(environment: Environment) -> Iterator[Violation]:
+def _other_machine(environment: Environment) -> Iterator[Outcome]:
     machine = environment.interpreter.machine
     if machine is None:
+        yield Undecided(_NO_MACHINE)
         return
     for each in environment.libraries:
         if each.module and each.library.machine != machine:
@@ -67,8 +71,10 @@ def _other_machine(environment: Environment) -> Iterator[Violation]:
             )
 
 
-def _other_site(environment: Environment) -> Iterator[Violation]:
+def _other_site(environment: Environment) -> Iterator[Outcome]:
     site, arch = environment.target, arch_of(environment.interpreter.machine)
+    if site is not None and arch is None:
+        yield Undecided(_NO_MACHINE)
     if site is not None and arch is not None and arch not in site.archs:
         where = environment.short(environment.interpreter.path)
         yield Violation(
@@ -85,11 +91,13 @@ def _damaged(environment: Environment) -> Iterator[Violation]:
         )
 
 
-def _newer_glibc(environment: Environment) -> Iterator[Violation]:
+def _newer_glibc(environment: Environment) -> Iterator[Outcome]:
     site = environment.target
     here = _release((site.glibc if site else environment.glibc) or "")
     own = "the image" if environment.root else "this machine"
     who = f"site {site.name}" if site else own
+    if here is None and any(_glibc_of(each) for each in environment.libraries):
+        yield Undecided(f"the glibc of {who} is unknown")
     for each in environment.libraries if here else ():
         wanted = _glibc_of(each)
         if wanted is not None and here is not None and wanted > here:
@@ -101,10 +109,13 @@ def _newer_glibc(environment: Environment) -> Iterator[Violation]:
             )
 
 
-def _newer_processor(environment: Environment) -> Iterator[Violation]:
-    """Compare with this machine's: of the processors of a site's nodes a site says nothing."""
+def _newer_processor(environment: Environment) -> Iterator[Outcome]:
+    """Compare with this machine's processor. Only x86-64 has levels."""
     has = environment.isa
     if has is None or environment.target is not None:
+        if arch_of(environment.interpreter.machine) == "x86_64":
+            who = f"of site {environment.target.name}" if environment.target else "here"
+            yield Undecided(f"the level of the processors {who} is unknown")
         return
     for each in environment.libraries:
         lacking = each.library.isa_needed & ~has
@@ -131,9 +142,10 @@ def _x86_64(level: int) -> str:
     return f"x86-64-v{level}" if level > 1 else "x86-64"
 
 
-def _version_missing(environment: Environment) -> Iterator[Violation]:
+def _version_missing(environment: Environment) -> Iterator[Outcome]:
     """Look at versions of symbols but those of glibc: GLIBCXX_3.4.29, GOMP_5.0, libcudart.so.12."""
     if not environment.native:
+        yield Undecided(_NOT_SEARCHED)
         return
     has: dict[tuple[str, str], bool] = {}
     for each in environment.libraries:

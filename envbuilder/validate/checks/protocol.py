@@ -27,16 +27,30 @@ class Violation(NamedTuple):
     fix: str | None = None
 
 
+class Undecided(NamedTuple):
+    """What a check cannot decide: it lacks a fact. *about*: a package, file or requirement.
+
+    With *about* None the check looked at nothing.
+    """
+
+    reason: str
+    about: str | None = None
+
+
+Outcome = Violation | Undecided
+"""A check never passes because a fact is missing: it yields what it could not decide."""
+
+
 @dataclass(frozen=True)
 class Check:
     """A kind of finding, and the function that looks for it. It may want files hashed."""
 
     info: CheckInfo
-    look: Callable[[Environment, bool], Iterator[Violation]]
+    look: Callable[[Environment, bool], Iterator[Outcome]]
 
 
 def check(
-    look: Callable[[Environment], Iterator[Violation]],
+    look: Callable[[Environment], Iterator[Outcome]],
     *,
     id: str,  # noqa: A002 - it is what everything calls it
     severity: Severity,

@@ -12,7 +12,7 @@ from ...inspect.facts import Environment
 from ...inspect.observation import seen
 from ...machine.host import is_there
 from ...target_tools.files import open_regular
-from .protocol import Violation, check
+from .protocol import Outcome, Undecided, Violation, check
 
 _VENV = "https://docs.python.org/3/library/venv.html"
 
@@ -49,9 +49,12 @@ def _is_closed(path: Path) -> bool:
     return False
 
 
-def _other_version(environment: Environment) -> Iterator[Violation]:
+def _other_version(environment: Environment) -> Iterator[Outcome]:
     python = environment.interpreter
+    if python.real is None and not environment.away:
+        return  # python.missing reports it
     if not (python.real and python.series and python.real_series):
+        yield Undecided("the version of the interpreter, or of the packages, is unknown")
         return
     if python.series != python.real_series:
         where = environment.short(python.path)
@@ -70,14 +73,23 @@ _FIRST_BYTES = 1000
 _MOST_SCRIPTS = 2000
 
 
-def _moved(environment: Environment) -> Iterator[Violation]:
+def _moved(environment: Environment) -> Iterator[Outcome]:
     """Look for scripts that start a Python of another environment, or one that is gone."""
     if environment.kind == "Python prefix":
         return
     own = os.path.realpath(environment.prefix / "bin")
     elsewhere: dict[Path, list[str]] = {}
-    for script in _scripts(environment.prefix / "bin"):
-        python = _started_by(script)
+    scripts = _scripts(environment.prefix / "bin")
+    if scripts is None:
+        yield Undecided("the folder cannot be read", environment.short(environment.prefix / "bin"))
+    for script in (scripts or ())[_MOST_SCRIPTS:]:
+        yield Undecided(f"only {_MOST_SCRIPTS} scripts are read", environment.short(script))
+    for script in (scripts or ())[:_MOST_SCRIPTS]:
+        try:
+            python = _started_by(script)
+        except OSError:
+            yield Undecided("the file cannot be read", environment.short(script))
+            continue
         lies = python and Path(f"{environment.root}{python}")
         if python and lies and os.path.realpath(lies.parent) != own:
             elsewhere.setdefault(python, []).append(environment.short(script))
@@ -94,22 +106,22 @@ def _moved(environment: Environment) -> Iterator[Violation]:
             )
 
 
-def _scripts(folder: Path) -> list[Path]:
+def _scripts(folder: Path) -> list[Path] | None:
+    """Return the files of a folder; none if it is missing, None if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             names = sorted(each.name for each in entries if each.is_file(follow_symlinks=False))
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
-    return [folder / name for name in names[:_MOST_SCRIPTS]]
+    except OSError:
+        return None
+    return [folder / name for name in names]
 
 
 def _started_by(script: Path) -> Path | None:
     """Return the Python that a script names; None: it is no script, or names none by its path."""
-    try:
-        with open_regular(script) as stream:
-            begin = stream.read(_FIRST_BYTES)
-    except OSError:
-        return None
+    with open_regular(script) as stream:
+        begin = stream.read(_FIRST_BYTES)
     found = _STARTS.match(begin)
     return Path(os.fsdecode(found[1] or found[2])) if found else None
 

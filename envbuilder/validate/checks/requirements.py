@@ -16,12 +16,15 @@ from packaging.version import Version
 from ...inspect.facts import Environment, InstalledDistribution, arch_of
 from ...inspect.observation import seen
 from ...target_tools.names import normalize
-from .protocol import Violation, check
+from .protocol import Outcome, Undecided, Violation, check
 
 _DEPENDENCIES = "https://packaging.python.org/en/latest/specifications/core-metadata/#requires-dist-multiple-use"
 _TAGS = "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/"
 # A requirement of an extra alone: most are, and to parse them all takes half of the time.
 _LONGEST = 2000
+_UNREADABLE = "the requirement cannot be read"
+_NO_BASE = "the base Python, which may have the package, is not on this machine"
+_NO_SERIES = "the version of the Python is unknown"
 _OF_EXTRA = re.compile(r";[^;]*\bextra\s*==\s*['\"]([^'\"]*)['\"]")
 
 
@@ -33,8 +36,21 @@ class Required(NamedTuple):
     version: str | None
 
 
-@lru_cache(maxsize=1)
+class _Unread(NamedTuple):
+    """A requirement that cannot be judged, and why."""
+
+    owner: InstalledDistribution
+    text: str
+    reason: str
+
+
 def required(environment: Environment) -> tuple[Required, ...]:
+    """Return what the distributions require here."""
+    return tuple(each for each in _looked_at(environment) if isinstance(each, Required))
+
+
+@lru_cache(maxsize=1)
+def _looked_at(environment: Environment) -> tuple[Required | _Unread, ...]:
     """Return what the distributions require here.
 
     Extras are looked at where another distribution asks for them.
@@ -52,16 +68,20 @@ def is_met(each: Required) -> bool:
     return each.version is not None and admits(each.requirement, each.version)
 
 
-def _required(environment: Environment) -> Iterator[Required]:
+def _required(environment: Environment) -> Iterator[Required | _Unread]:
     markers = _marker_values(environment)
     waiting = [(each, "") for each in environment.distributions]
     looked = set(waiting)
     while waiting:
         each, extra = waiting.pop()
         for requirement in _requirements(each, extra, markers):
+            if isinstance(requirement, _Unread):
+                yield requirement
+                continue
             found = environment.found.get(normalize(requirement.name))
             if found is None and environment.away and environment.system_packages:
-                continue  # the Python that would have it is not here
+                yield _Unread(each, str(requirement), _NO_BASE)
+                continue
             if found is None:
                 yield Required(each, requirement, None)
                 continue
@@ -75,16 +95,21 @@ def _required(environment: Environment) -> Iterator[Required]:
 
 def _requirements(
     each: InstalledDistribution, extra: str, markers: Mapping[str, str]
-) -> Iterator[Requirement]:
+) -> Iterator[Requirement | _Unread]:
     """Yield what a distribution requires here: of itself, or of one of its extras."""
     for text in each.requires:
         if len(text) > _LONGEST:
+            yield _Unread(each, f"{text[:60]}...", _UNREADABLE)
             continue
         only = _OF_EXTRA.search(text)
         if only and " or " not in text and normalize(only[1]) != normalize(extra):
             continue
         requirement = _parsed(text)
         if requirement is None:
+            yield _Unread(each, text, _UNREADABLE)
+            continue
+        if _holds(requirement.marker, {**markers, "extra": extra}) is None:
+            yield _Unread(each, text, "the marker compares values that cannot be compared")
             continue
         # What holds without the extra as well was looked at without it.
         if _holds(requirement.marker, {**markers, "extra": extra}) and not (
@@ -102,12 +127,12 @@ def _parsed(text: str) -> Requirement | None:
         return None
 
 
-def _holds(marker: Marker | None, values: Mapping[str, str]) -> bool:
-    """Whether a marker holds; one that compares what cannot be compared does not."""
+def _holds(marker: Marker | None, values: Mapping[str, str]) -> bool | None:
+    """Return whether a marker holds; None if it compares what cannot be compared."""
     try:
         return marker is None or marker.evaluate(dict(values))
     except (UndefinedComparison, UndefinedEnvironmentName, ValueError, RecursionError):
-        return False
+        return None
 
 
 def admits(requirement: Requirement, version: str) -> bool:
@@ -117,6 +142,15 @@ def admits(requirement: Requirement, version: str) -> bool:
         return requirement.specifier.contains(Version(version), prereleases=True)
     except ValueError:  # an old spelling, or a number that is too long for one
         return True
+
+
+def _is_comparable(version: str) -> bool:
+    """Whether a version is one of today's form, and no number in it is too long."""
+    try:
+        Version(version)
+    except ValueError:
+        return False
+    return True
 
 
 def _marker_values(environment: Environment) -> dict[str, str]:
@@ -142,7 +176,10 @@ def _metadata(environment: Environment, each: InstalledDistribution) -> str:
     return f"{environment.short(each.path)}/METADATA"
 
 
-def _missing(environment: Environment) -> Iterator[Violation]:
+def _missing(environment: Environment) -> Iterator[Outcome]:
+    for unread in _looked_at(environment):
+        if isinstance(unread, _Unread):
+            yield Undecided(unread.reason, f"{unread.owner}: {unread.text}")
     for each, requirement, version in unmet(environment):
         if version is None:
             wanted = f"{requirement.name}{requirement.specifier}"
@@ -154,7 +191,11 @@ def _missing(environment: Environment) -> Iterator[Violation]:
             )
 
 
-def _other_version(environment: Environment) -> Iterator[Violation]:
+def _other_version(environment: Environment) -> Iterator[Outcome]:
+    for each, requirement, version in required(environment):
+        if version is not None and requirement.specifier and not _is_comparable(version):
+            text = f"{each}: {requirement.name}{requirement.specifier}, {version} is there"
+            yield Undecided("the version cannot be compared", text)
     for each, requirement, version in unmet(environment):
         if version is not None:
             found = environment.found[normalize(requirement.name)][1]
@@ -167,26 +208,33 @@ def _other_version(environment: Environment) -> Iterator[Violation]:
             )
 
 
-def _other_python(environment: Environment) -> Iterator[Violation]:
+def _other_python(environment: Environment) -> Iterator[Outcome]:
     python = environment.interpreter.version or environment.interpreter.series
     if python is None:
+        yield Undecided(_NO_SERIES)
         return
     for each in environment.distributions:
         try:
             fits = not each.requires_python or Version(python) in SpecifierSet(each.requires_python)
-        except ValueError:  # no version or range
+        except ValueError:
+            text = f"{each}: {each.requires_python}"
+            yield Undecided("the version or range of Python cannot be read", text)
             continue
-        # 3.11 alone says nothing of >=3.11.4.
-        if not fits and (environment.interpreter.version or python.count(".") > 1):
+        if not fits and not environment.interpreter.version:
+            # 3.11 alone does not decide >=3.11.4.
+            text = f"{each}: {each.requires_python}"
+            yield Undecided("only the series of the Python is known", text)
+        elif not fits:
             yield Violation(
                 f"{each} requires Python {each.requires_python}, this is {python}",
                 (seen(_metadata(environment, each), "Requires-Python", each.requires_python),),
             )
 
 
-def _other_abi(environment: Environment) -> Iterator[Violation]:
+def _other_abi(environment: Environment) -> Iterator[Outcome]:
     series = environment.interpreter.series
     if series is None:
+        yield Undecided(_NO_SERIES)
         return
     number = series.replace(".", "")
     for each in environment.distributions:
