@@ -303,7 +303,8 @@ class JobSize:
         ),
     ] = None
     minutes: Annotated[
-        int | None, typer.Option(metavar="N", help="Time limit of the job (default: 30).")
+        int | None,
+        typer.Option(metavar="N", help="Time limit of the job in minutes (default: 30)."),
     ] = None
     account: Annotated[
         str | None, typer.Option(metavar="NAME", help="The account that the job is charged to.")

@@ -145,7 +145,7 @@ def test_what_was_changed_since_it_was_published_is_no_environment_to_come_back_
     done = envbuild("create", "allreduce", "--locked", file, "--root", root)
     assert done.code == 8, done.text
     assert "the files of allreduce/1" in done.err
-    assert "\n  evil.pth: was not there\n" in done.err
+    assert "\n  evil.pth: added\n" in done.err
 
 
 def test_changed_sources_of_the_runtime_are_said_to_be_why_it_is_built_anew(

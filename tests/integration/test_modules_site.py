@@ -153,7 +153,7 @@ def test_create_takes_the_sites_modules_and_proves_them(
 ) -> None:
     cluster = on_lmod.cluster
     own = (cluster.module("Python"), cluster.module("OpenMPI"))
-    assert f"which loads the site's {', '.join(sorted(own))}\n" in on_lmod.outcome().out
+    assert f" of the site: {', '.join(sorted(own))}\n" in on_lmod.outcome().out
     told = info(envbuild, on_lmod)
     origins = {p["component"]: (p["origin"], p["locator"]) for p in told["lock"]["plan"]["pins"]}
     assert origins == {

@@ -179,7 +179,7 @@ def test_a_compile_error_then_built_and_built_again_from_the_cache(
     assert asked.out.strip() == "42"
     # What its library is and links is part of the evidence, and shown.
     told = extension.envbuild("info", "answers", "--root", tmp_path / "one")
-    assert "\nfound in the built libraries\n  answer-ext\n    ok: linkage: answer_ext" in told.out
+    assert "built libraries\n  answer-ext\n    ok: linkage: answer_ext" in told.out
     facts = info["evidence"][-1]["build-facts"]
     assert {(each["component"], each["passed"]) for each in facts} == {("answer-ext", True)}
 

@@ -204,7 +204,7 @@ def test_lmod_names_a_dependency_that_is_not_in_any_tree(tmp_path: Path) -> None
     assert said == "\n"
     assert "Python/3.11.3-GCCcore-12.3.0" in errors
     helped, _ = in_shell("bash", ["module help allreduce-modules 2>&1"], tmp_path)
-    assert "If one is unknown, first: module use\n  /apps/modules/all\n" in helped
+    assert "first run: module use\n  /apps/modules/all\n" in helped
 
 
 def tcl_command(shell: str, words: str) -> str:

@@ -77,7 +77,7 @@ def test_every_wrong_field_has_its_place(file: Path) -> None:
     )
     assert said(file) == [
         f"{file}:2:2: unknown key 'modlues': did you mean 'modules'?",
-        f"{file}:3:11: taken must be a day such as 2021-12-01, not 'yesterday'",
+        f"{file}:3:11: taken must be a date such as 2021-12-01, not 'yesterday'",
         f"{file}:5:19: unknown key 'homee': did you mean 'home'?",
         f"{file}:6:12: modules[1].name must be a module name such as "
         "OpenMPI/3.1.4-gcccuda-2018b, not 'B 1'",

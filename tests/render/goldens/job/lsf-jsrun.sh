@@ -10,8 +10,8 @@
 #
 #   bsub < FILE   run the program below
 #
-# The numbers of nodes and of ranks stand in the launch line too, so for others make this script
-# anew:
+# The launch line contains the numbers of nodes and ranks, too. To change them, render this script
+# again:
 #   envbuild render allreduce-modules --as lsf --nodes N --ranks-per-node N
 set -euo pipefail
 
@@ -33,8 +33,8 @@ fi
 
 PREFIX=/software/cluster/env/abc
 if [[ ! -d $PREFIX ]]; then
-  say 'error: allreduce-modules/3 is not here: it is not built, or it was moved or removed'
-  say 'hint: envbuild list shows what is built; render this script again of that'
+  say 'error: allreduce-modules/3 is missing: it is not built, or it was moved or removed'
+  say 'hint: envbuild list shows the environments; render this script again from one of them'
   exit 1
 fi
 

@@ -12,8 +12,8 @@
 #
 #   qsub FILE   run the program below
 #
-# Options of qsub go before the file and win over the lines above; the numbers of nodes and of ranks
-# stand in the launch line too, so for others make this script anew:
+# Options of qsub go before the file and override the lines above. The launch line contains the
+# numbers of nodes and ranks, too. To change them, render this script again:
 #   envbuild render allreduce --as pbs --nodes N --ranks-per-node N
 set -euo pipefail
 
@@ -36,8 +36,8 @@ fi
 
 PREFIX=/software/local/allreduce/abc
 if [[ ! -d $PREFIX ]]; then
-  say 'error: allreduce/3 is not here: it is not built, or it was moved or removed'
-  say 'hint: envbuild list shows what is built; render this script again of that'
+  say 'error: allreduce/3 is missing: it is not built, or it was moved or removed'
+  say 'hint: envbuild list shows the environments; render this script again from one of them'
   exit 1
 fi
 

@@ -13,8 +13,8 @@
 #
 #   sbatch FILE [ARGUMENT...]   run the program below, with these further arguments
 #
-# Options of sbatch go before the file and win over the lines above; the numbers of nodes, of tasks
-# and of their CPUs stand in the launch line too, so for others make this script anew:
+# Options of sbatch go before the file and override the lines above. The launch line contains the
+# numbers of nodes, tasks and CPUs, too. To change them, render this script again:
 #   envbuild render hostile --as slurm --nodes N --ranks-per-node N
 set -euo pipefail
 
@@ -35,8 +35,8 @@ fi
 
 PREFIX='/software/a b '"'"'single'"'"' "double" $HOME `touch CANARY` ]] {x} é/hostile/abc'
 if [[ ! -d $PREFIX ]]; then
-  say 'error: hostile/3 is not here: it is not built, or it was moved or removed'
-  say 'hint: envbuild list shows what is built; render this script again of that'
+  say 'error: hostile/3 is missing: it is not built, or it was moved or removed'
+  say 'hint: envbuild list shows the environments; render this script again from one of them'
   exit 1
 fi
 

@@ -10,16 +10,16 @@ proc ModulesHelp {} {
   puts stderr "  mpich@5.0.2 <- pip:mpich"
   puts stderr "  distributed-dl-training@0.1.0 <- built in this environment"
   puts stderr ""
-  puts stderr "Proved: nothing yet (tier rendered)."
+  puts stderr "Proved: nothing (tier rendered)."
 }
 module-whatis "Name: allreduce"
 module-whatis "Version: 1"
 module-whatis "Category: deep learning environment"
 module-whatis "Description: An allreduce over MPI, and nothing else"
-module-whatis "Proved: rendered, nothing was run"
+module-whatis "Proved: rendered, not tested"
 
 if {[module-info mode load] && ![file isdirectory "/software/local/allreduce/abc"]} {
-  puts stderr "allreduce: planned, and not built yet: envbuild create allreduce --site local --arch x86_64 --root /software/local"
+  puts stderr "allreduce: planned, but not built; to build it: envbuild create allreduce --site local --arch x86_64 --root /software/local"
   break
 }
 

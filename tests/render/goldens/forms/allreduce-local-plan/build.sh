@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Rendered from a plan, without a lock: no file's hash is decided. With one:
+# Rendered from a plan without a lock, therefore without hashes. With a lock:
 #   envbuild lock allreduce --output FILE; envbuild render --locked FILE ...
-# The other files of its folder: envbuild render --output FOLDER.
+# Needs the other files of its folder: envbuild render --output FOLDER writes all.
 # Environment allreduce, id not-locked, lock sha256 none
 #
 #   bash build.sh          run every step that is not done yet

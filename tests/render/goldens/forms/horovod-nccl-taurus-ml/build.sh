@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # horovod-nccl is not published in /projects/envbuild/taurus-ml/ppc64le; run envbuild create horovod-nccl --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le
-# Rendered from a plan, without a lock: no file's hash is decided. With one:
+# Rendered from a plan without a lock, therefore without hashes. With a lock:
 #   envbuild lock horovod-nccl --output FILE; envbuild render --locked FILE ...
-# The other files of its folder: envbuild render --output FOLDER.
+# Needs the other files of its folder: envbuild render --output FOLDER writes all.
 # Environment horovod-nccl, id not-locked, lock sha256 none
 #
 #   bash build.sh          run every step that is not done yet
