@@ -72,7 +72,7 @@ class Diff(Document):
     titles) is shown as well. Files are compared between two locks: a plan has none yet.
     """
 
-    before: str = Field(description="What was compared, in words.")
+    before: str = Field(description="The first object of the comparison, in words.")
     after: str
     same: bool
     differences: tuple[Difference, ...]
