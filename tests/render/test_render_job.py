@@ -35,6 +35,7 @@ from envbuilder.render.job import (
     render_job,
 )
 from envbuilder.workflow.texts import job_parts
+from tests import goldens
 
 GOLDENS = Path(__file__).parent / "goldens" / "job"
 CASE = {case.name: case for case in CASES}
@@ -114,18 +115,8 @@ SCRIPTS: Mapping[str, str] = {
 }
 
 
-def test_the_goldens_are_these() -> None:
-    if os.environ.get("ENVBUILD_UPDATE_GOLDENS"):
-        shutil.rmtree(GOLDENS, ignore_errors=True)
-        GOLDENS.mkdir(parents=True)
-        for name, text in SCRIPTS.items():
-            (GOLDENS / name).write_text(text, encoding="utf-8")
-    assert sorted(path.name for path in GOLDENS.iterdir()) == sorted(SCRIPTS)
-
-
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_the_exact_text(name: str) -> None:
-    assert SCRIPTS[name] == (GOLDENS / name).read_text(encoding="utf-8")
+def test_the_exact_texts() -> None:
+    goldens.compare_folder(GOLDENS, SCRIPTS)
 
 
 def directives(text: str, mark: str) -> list[str]:
