@@ -405,7 +405,9 @@ class LaunchOptions:
     exports: Annotated[
         list[str] | None,
         typer.Option(
-            "--export", metavar="NAME[=VALUE]", help="Set it for every rank. May be repeated."
+            "--export",
+            metavar="NAME[=VALUE]",
+            help="A variable to set for every rank. May be repeated.",
         ),
     ] = None
     launcher: Annotated[

@@ -20,13 +20,13 @@ say() {
 }
 
 if [[ -z ${LSB_JOBID:-} || ! -r ${LSB_DJOB_HOSTFILE:-} ]]; then
-  say "error: this is a job of LSF: submit it by bsub"
+  say "error: this script is a job of LSF: submit it with bsub"
   exit 2
 fi
 mapfile -t nodes < <(awk '!seen[$1]++ { print $1 }' "$LSB_DJOB_HOSTFILE")
 expected=2 found=${#nodes[@]}
 if [[ $found -ne $expected ]]; then
-  say "error: this script is for $expected nodes, the job has $found: make it anew"
+  say "error: this script is for $expected nodes, but the job has $found: render it again"
   exit 2
 fi
 
@@ -37,7 +37,7 @@ if [[ ! -d $PREFIX ]]; then
   exit 1
 fi
 
-# The environment has no module to load here: this is what its module would do.
+# No module system is available: make the changes that the module of the environment makes.
 unset PYTHONPATH PYTHONHOME
 export VIRTUAL_ENV=/software/local/allreduce/abc
 export PYTHONNOUSERSITE=1
@@ -48,8 +48,8 @@ check_program() {
   local found
   found=$(type -P "$1") || true
   if [[ ! ${found%/*} -ef $PREFIX/bin ]]; then
-    say "error: $1 is ${found:-not on PATH}, and not $PREFIX/bin/$1, which is the environment's"
-    say "hint: it is missing there, or start-up files put another one first on PATH"
+    say "error: $1 is ${found:-not on PATH}, not $PREFIX/bin/$1 of the environment"
+    say "hint: the file is missing, or start-up files put another one first on PATH"
     exit 1
   fi
 }

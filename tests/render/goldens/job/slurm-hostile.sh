@@ -23,13 +23,13 @@ say() {
 }
 
 if [[ -z ${SLURM_JOB_ID:-} ]]; then
-  say "error: this is a job of Slurm: submit it by sbatch"
+  say "error: this script is a job of Slurm: submit it with sbatch"
   exit 2
 fi
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 expected=2 found=${#nodes[@]}
 if [[ $found -ne $expected ]]; then
-  say "error: this script is for $expected nodes, the job has $found: make it anew"
+  say "error: this script is for $expected nodes, but the job has $found: render it again"
   exit 2
 fi
 
@@ -40,7 +40,7 @@ if [[ ! -d $PREFIX ]]; then
   exit 1
 fi
 
-# The environment has no module to load here: this is what its module would do.
+# No module system is available: make the changes that the module of the environment makes.
 unset PYTHONPATH PYTHONHOME
 export VIRTUAL_ENV='/software/a b '"'"'single'"'"' "double" $HOME `touch CANARY` ]] {x} é/hostile/abc'
 export PYTHONNOUSERSITE=1
@@ -54,8 +54,8 @@ check_program() {
   local found
   found=$(type -P "$1") || true
   if [[ ! ${found%/*} -ef $PREFIX/bin ]]; then
-    say "error: $1 is ${found:-not on PATH}, and not $PREFIX/bin/$1, which is the environment's"
-    say "hint: it is missing there, or start-up files put another one first on PATH"
+    say "error: $1 is ${found:-not on PATH}, not $PREFIX/bin/$1 of the environment"
+    say "hint: the file is missing, or start-up files put another one first on PATH"
     exit 1
   fi
 }
