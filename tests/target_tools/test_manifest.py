@@ -110,7 +110,7 @@ def test_bytecode_of_something_else_is_a_change(prefix: Path, tmp_path: Path) ->
     evil.write_text(MODULE.replace("3\n", "4\n"), encoding="utf-8")
     poisoned.write_bytes(poisoned.read_bytes()[:16] + compiled(evil).read_bytes()[16:])
     (line,) = compared(prefix, path)
-    assert line.endswith(".pyc: was not there")
+    assert line.endswith(".pyc: added")
     poisoned.write_bytes(b"\xff" * 64)
     assert len(compared(prefix, path)) == 1
 
