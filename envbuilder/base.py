@@ -135,4 +135,4 @@ def checked_once(check: Callable[[str], str]) -> AfterValidator:
     return AfterValidator(validate)
 
 
-Day = Annotated[str, spelt(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "a day such as 2021-12-01")]
+Day = Annotated[str, spelt(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "a date such as 2021-12-01")]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 
 import pytest
 import yaml
+
+from . import goldens
 
 Golden = Callable[..., None]
 
@@ -20,7 +21,6 @@ def golden(request: pytest.FixtureRequest) -> Iterator[Golden]:
     """
     file = request.path.with_name("goldens") / f"{request.path.stem}.yaml"
     golden = yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    updates = os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1"
     texts: list[str] = []
 
     def compare(*lines: str, **variable: object) -> None:
@@ -29,13 +29,11 @@ def golden(request: pytest.FixtureRequest) -> Iterator[Golden]:
             for name in sorted(variable, key=lambda each: -len(str(variable[each]))):
                 line = line.replace(str(variable[name]), f"<{name}>")
             texts.append(line)
-            if not updates:
-                assert texts == golden[request.node.name][: len(texts)], (
-                    f"ENVBUILD_UPDATE_GOLDENS=1 python -m pytest {request.path} rewrites {file}"
-                )
+            if not goldens.UPDATE:
+                assert texts == golden[request.node.name][: len(texts)], goldens.hint()
 
     yield compare
-    if updates and texts:
+    if goldens.UPDATE and texts:
         file.parent.mkdir(exist_ok=True)
         golden = dict(sorted({**golden, request.node.name: texts}.items()))
         written = yaml.safe_dump(golden, sort_keys=False, width=96, allow_unicode=True)

@@ -36,7 +36,7 @@ def job_script(job: Job) -> JobScript:
             f'#PJM --mpi "max-proc-per-node={job.ranks_per_node}"',
             f"#PJM -L elapse={job.minutes // 60:02}:{job.minutes % 60:02}:00",
         ),
-        usage="#   pjsub FILE   run the program below\n#\n# For others make this script anew:\n",
+        usage="#   pjsub FILE   run the program below\n#\n# To change it, render it again:\n",
         absent="-z ${PJM_JOBID:-} || ! -r ${PJM_O_NODEINF:-}",
         nodes="mapfile -t nodes < <(awk '!seen[$1]++' \"$PJM_O_NODEINF\")",
         job_id="PJM_JOBID",

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import typer.main
@@ -79,8 +80,11 @@ def errors() -> list[Message]:
             place = next((i for i, argument in enumerate(call.args) if _id(argument)), None)
             if place is None or _name(call) not in codes:
                 continue
-            text = template(call.args[place + 1]) if len(call.args) > place + 1 else ""
             name, code = _id(call.args[place]), codes[_name(call)]
+            later = call.args[place + 1 :]
+            # An error takes its message after the id; a helper function may take a place before it.
+            later = later[:1] if _name(call) in ERRORS else later
+            text = _sentence(later, _assigned(tree, call))
             messages.append(Message(name, code, text, f"{path}:{call.lineno}"))
     return sorted(messages, key=lambda message: (message.id, message.place))
 
@@ -134,8 +138,13 @@ def _help_texts(command: Any, name: str) -> Iterator[tuple[str, str, list[tuple[
             yield from _help_texts(inner, f"{name} {verb}")
 
 
-def template(node: ast.expr) -> str:
-    """Return a sentence with ``<name>`` for each of its values; "" for what is no sentence."""
+def template(node: ast.expr, assigned: Mapping[str, ast.expr] = MappingProxyType({})) -> str:
+    """Return a sentence with ``<name>`` for each of its values.
+
+    A variable stands for the sentence of *assigned*.
+    """
+    if isinstance(node, ast.Name):
+        node = assigned.get(node.id, node)
     return " ".join(_parts(node).split())
 
 
@@ -151,6 +160,33 @@ def _parts(node: ast.expr) -> str:
     if isinstance(node, ast.IfExp):
         return f"{_parts(node.body)} / {_parts(node.orelse)}"
     return f"<{_value_name(node)}>"
+
+
+def _sentence(arguments: list[ast.expr], assigned: dict[str, ast.expr]) -> str:
+    """Return the first of the arguments with words, or the first one."""
+    later = [template(argument, assigned) for argument in arguments]
+    worded = (text for text in later if re.search(r"[A-Za-z]", re.sub(r"<\w+>", "", text)))
+    return next(worded, later[0] if later else "")
+
+
+def _assigned(tree: ast.AST, call: ast.Call) -> dict[str, ast.expr]:
+    """Return the value that the function around *call* last assigned to each of its variables."""
+    values: dict[str, ast.expr] = {}
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        if not function.lineno <= call.lineno <= (function.end_lineno or 0):
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                name = node.targets[0].id
+                if node.lineno < call.lineno and node.lineno > _line(values.get(name)):
+                    values[name] = node.value
+    return values
+
+
+def _line(node: ast.expr | None) -> int:
+    return node.lineno if node else 0
 
 
 def _value_name(node: ast.expr) -> str:
@@ -189,10 +225,22 @@ def _exit_codes(files: dict[str, ast.Module]) -> dict[str, int]:
     for tree in files.values():
         for function in ast.walk(tree):
             if isinstance(function, ast.FunctionDef):
+                if not any(_passes_id(function, call) for call in _calls(function)):
+                    continue
                 classes = {_name(call) for call in _calls(function)} & ERRORS.keys()
                 if len({ERRORS[name].code for name in classes}) == 1:
                     codes.setdefault(function.name, int(ERRORS[classes.pop()].code))
     return codes
+
+
+def _passes_id(function: ast.FunctionDef, call: ast.Call) -> bool:
+    """Return whether the first argument of *call* is a parameter of *function*."""
+    parameters = {each.arg for each in (*function.args.posonlyargs, *function.args.args)}
+    if function.args.vararg:
+        parameters.add(function.args.vararg.arg)
+    first = call.args[0] if call.args else None
+    first = first.value if isinstance(first, ast.Starred) else first
+    return isinstance(first, ast.Name) and first.id in parameters
 
 
 def text() -> str:

@@ -33,7 +33,7 @@ def _group(kind: Kind) -> Group:
 
     @command(group, "show", example=f"{prefix} show {one}")
     def show(session: Session, name: str) -> None:
-        """Print one document as it is written; with --json, as envbuild reads it."""
+        """Print the text of a document; with --json, the values that envbuild reads."""
         from ..commands.library import show as run
 
         value, text = run(kind, name, session.context)

@@ -371,8 +371,7 @@ def launch(session: Session, environment: Environment, options: LaunchOptions) -
 
     If no environment of that name is published, the line is for the plan of the recipe. For an
     image (NAME.sif or a sandbox), the host's MPI starts one container for each rank.
-    Hosts: -H or --hostfile (default: the hosts of the current Slurm or LSF job, otherwise this
-    machine).
+    Hosts: -H or --hostfile (default: the hosts of the current job, otherwise this machine).
     """
     from ..commands.launch import launch as run
 

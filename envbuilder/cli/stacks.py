@@ -141,7 +141,11 @@ def image(
     ] = None,
     kind: Annotated[
         ImageKind,
-        typer.Option("--format", help="A SIF file, an OCI layout or an Apptainer sandbox."),
+        typer.Option(
+            "--format",
+            help="A SIF file, an OCI layout or an Apptainer sandbox (default: sif).",
+            show_default=False,
+        ),
     ] = ImageKind.sif,
     output: Annotated[
         Path | None,

@@ -121,7 +121,13 @@ def hang(
         ),
     ] = None,
     seconds: Annotated[
-        float, typer.Option(min=0.1, max=3600, help="Seconds between the two samples.")
+        float,
+        typer.Option(
+            min=0.1,
+            max=3600,
+            help="Seconds between the two samples (default: 1).",
+            show_default=False,
+        ),
     ] = 1.0,
     everything: Annotated[bool, typer.Option("--all", help="Show all ranks and frames.")] = False,
 ) -> None:

@@ -171,7 +171,7 @@ def attestation(opened: OpenedRoot, form: DocumentForm, context: Context) -> Att
     if text is None:
         raise UsageError(
             "environment.no-provenance",
-            f"{name} has no provenance: an envbuild that did not record it built {name}",
+            f"{name} has no provenance: the envbuild that built it did not record one",
             "remove it and run envbuild create: the new build records its provenance",
             *registry.removal_hints(home, version),
         )

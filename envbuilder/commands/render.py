@@ -216,7 +216,7 @@ def _image_on_base(
     if base:
         (folder / BASE).symlink_to(base.folder.resolve())
     else:
-        context.reporter.say(f"create {folder / BASE} before the build: the site's Debian")
+        context.reporter.say(f"before the build, put the site's Debian into {folder / BASE}")
     paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return RenderResult(form=IMAGE, written=tuple(sorted(map(str, paths))))
 

@@ -38,8 +38,8 @@ def pack_prefix(build: Path, environ: Mapping[str, str], say: Callable[[str], No
 
     if not run("conda-engine", "here").ok:
         say(
-            "envbuild[conda] is not installed, so the bundle holds conda packages as they are: "
-            "where it is installed it needs conda, mamba or micromamba"
+            "envbuild[conda] is not installed: the bundle contains conda packages that are not "
+            "linked, and install.sh needs conda, mamba or micromamba"
         )
         return
     with tempfile.TemporaryDirectory(dir=build, prefix=".linked-") as scratch:

@@ -14,9 +14,9 @@ class LogPlace(Document):
     """Where something stands in a log."""
 
     log: Line
-    line: int = Field(description="Its first line, from 1.")
-    rank: int | None = Field(default=None, description="That the line is marked with.")
-    text: tuple[Line, ...] = Field(description="What it says; what cannot be printed is escaped.")
+    line: int = Field(description="Number of its first line, from 1.")
+    rank: int | None = Field(default=None, description="The rank that marks the line.")
+    text: tuple[Line, ...] = Field(description="The text; unprintable characters are escaped.")
     before: tuple[Line, ...] = ()
     after: tuple[Line, ...] = ()
 
@@ -30,20 +30,20 @@ class Symptomatic(Document):
     confidence: Confidence
     cause: Line | None
     hint: Line = Field(description="What to do.")
-    settle: Line | None = Field(description="The one fact that would show whether it is so.")
-    advisories: tuple[Line, ...] = Field(default=(), description="Rows that have this symptom.")
+    settle: Line | None = Field(description="The fact that shows whether this is the cause.")
+    advisories: tuple[Line, ...] = Field(default=(), description="Advisories with this symptom.")
     confirmed: tuple[Line, ...] = Field(
-        default=(), description="What validate found in the environment that agrees with it."
+        default=(), description="Findings of validate that confirm it."
     )
-    places: tuple[LogPlace, ...] = Field(description="Some of them, the first first.")
-    count: int = Field(description="How often it was found, up to a limit.")
+    places: tuple[LogPlace, ...] = Field(description="Some of the places, in order.")
+    count: int = Field(description="Number of occurrences, up to a limit.")
 
 
 class RankSymptom(Document):
     """What one rank, or one log, says first of all."""
 
     rank: Line
-    id: Line | None = Field(description="None: no error is known in it.")
+    id: Line | None = Field(description="None: no known error.")
     line: int | None = None
 
 
@@ -59,10 +59,10 @@ class Diagnosis(Document):
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     logs: tuple[LogSize, ...]
-    findings: tuple[Symptomatic, ...] = Field(description="Causes first, in the logs' order.")
+    findings: tuple[Symptomatic, ...] = Field(description="Causes first, in the order of the logs.")
     ranks: tuple[RankSymptom, ...] = ()
     ranks_differ: Line | None = Field(
-        default=None, description="Which rank failed first, or says something else."
+        default=None, description="Which rank failed first, or reports another error."
     )
 
     @property

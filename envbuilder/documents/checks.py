@@ -41,7 +41,9 @@ def name_fits(root: Pairs, path: Path) -> Iterator[Problem]:
     """Yield a problem unless the document has the name of its file, by which it is found."""
     name = find(root, ("name",))
     if isinstance(name, Scalar) and name.text != path.stem:
-        message = f"the name '{shown(name.text)}' differs from the file's: '{shown(path.stem)}'"
+        message = (
+            f"the name '{shown(name.text)}' differs from the name of the file: '{shown(path.stem)}'"
+        )
         yield Problem(
             "document.name-mismatch", message, name.place, ("rename the file or change the name",)
         )

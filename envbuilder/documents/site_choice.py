@@ -170,7 +170,7 @@ def choose_arch(name: str | None, recipe: LoadedDocument[Recipe], chosen: Chosen
     if arch not in has:
         raise UsageError(
             "site.other-arch",
-            f"site {site.name} has {', '.join(has)}, not {arch}",
+            f"site {site.name} is for {', '.join(has)}, not for {arch}",
             "use another --site; envbuild sites list shows the sites",
         )
     return arch

@@ -93,8 +93,8 @@ def _ranks(pids: Sequence[int], job: str | None) -> tuple[Rank, ...]:
     if not found:
         raise UsageError(
             "hang.no-ranks",
-            f"there is no rank {where} on this machine that a launcher numbered and this user may "
-            "examine",
+            f"found no rank {where} on this machine; a rank has a number from its launcher, and "
+            "you must be allowed to examine it",
             "for ranks of srun, use --job NUMBER on a node of the job",
         )
     return found

@@ -117,8 +117,7 @@ def _moving(those: Sequence[HangRank]) -> Conclusion:
     return Conclusion(
         "moving",
         (),
-        f"{_named(those)} at another place than in the first sample: the job may be slow, not "
-        "hanging",
+        f"{_named(those)} moved since the first sample: the job may be slow, not hanging",
         "sample again over a longer time: --seconds 30",
     )
 
@@ -167,7 +166,7 @@ def _together(waiting: Sequence[HangRank]) -> Conclusion:
     return Conclusion(
         "together",
         (),
-        f"all {len(waiting)} ranks are in {_places(waiting)}: they wait for no single rank",
+        f"all {len(waiting)} ranks are in {_places(waiting)}: no single rank blocks them",
         "check the network or the device: the job's log, and envbuild doctor",
     )
 

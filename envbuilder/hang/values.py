@@ -36,12 +36,16 @@ class HangRank(Document):
     rank: int
     pid: int
     state: RankState
-    cpu: float = Field(description="Cores that it used between the two looks.")
-    moved: bool = Field(description="Whether its stack was another one at the second look.")
-    call: Line | None = Field(description="The collective that it is in, as MPI_Allreduce.")
-    at: StackFrame | None = Field(description="Where the program called that, or where it is.")
-    frames: tuple[StackFrame, ...] = Field(description="Of its main thread, the innermost first.")
-    unseen: Line | None = Field(default=None, description="Why there is no stack.")
+    cpu: float = Field(description="Cores that it used between the two samples.")
+    moved: bool = Field(description="Whether its stack differs between the two samples.")
+    call: Line | None = Field(description="The collective that it is in, such as MPI_Allreduce.")
+    at: StackFrame | None = Field(
+        description="Where the program called the collective, or where it is."
+    )
+    frames: tuple[StackFrame, ...] = Field(
+        description="Frames of its main thread, the innermost first."
+    )
+    unseen: Line | None = Field(default=None, description="Why its stack is not available.")
 
 
 class Hang(Document):
@@ -49,10 +53,10 @@ class Hang(Document):
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     host: Line
-    seconds: float = Field(description="Between the two looks.")
-    size: int | None = Field(description="Ranks of the whole job; None where no variable says it.")
-    ranks: tuple[HangRank, ...] = Field(description="Those of this machine.")
+    seconds: float = Field(description="Seconds between the two samples.")
+    size: int | None = Field(description="Number of ranks of the job; None: no variable states it.")
+    ranks: tuple[HangRank, ...] = Field(description="Ranks on this machine.")
     verdict: Verdict
-    culprits: tuple[int, ...] = Field(description="The ranks that are waited for.")
+    culprits: tuple[int, ...] = Field(description="The ranks that the others wait for.")
     says: Line
     hint: Line

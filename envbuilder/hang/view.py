@@ -34,7 +34,7 @@ def hang(value: Hang, *, everything: bool = False) -> Iterator[str]:
 def _group(those: list[HangRank], everything: bool) -> Iterator[str]:
     shown = those if everything else those[:MOST_RANKS]
     for each in shown:
-        moved = ", elsewhere before" if each.moved else ""
+        moved = ", moved since the first sample" if each.moved else ""
         yield f"rank {each.rank}: process {each.pid}, {each.state}, {each.cpu:.1f} cores{moved}"
     if len(shown) < len(those):
         yield f"and {len(those) - len(shown)} more: --all"

@@ -25,17 +25,18 @@ class _IndexFile(Document):
     filename: Line
     url: Line
     sha256: Sha256
-    size: int | None = Field(default=None, description="Bytes, where the index says so.")
-    build_only: bool = Field(default=False, description="Used to build, not installed.")
-    imports: Line | None = Field(default=None, description="What Python imports it as.")
+    size: int | None = Field(default=None, description="Size in bytes, if the index states it.")
+    build_only: bool = Field(default=False, description="Whether only builds use it.")
+    imports: Line | None = Field(default=None, description="Name of its Python module.")
     needs: tuple[Name, ...] | None = Field(
         default=None,
-        description="What a wheel requires of the other files; None: locked before that was kept.",
+        description="Other files that a wheel requires; None: locked by a release that did not "
+        "record them.",
     )
     index: Annotated[Line, AfterValidator(without_secret_query)] | None = Field(
         default=None,
-        description="The index or page that links to the file, where the link holds a secret: the "
-        "URL is without its query, and the file is had from there. unknown: in an earlier lock.",
+        description="If the link to the file contains a secret: the index or page with the link. "
+        "The URL is without its query. unknown: in an earlier lock.",
     )
 
     @model_validator(mode="after")
@@ -94,26 +95,26 @@ class CondaArchive(Document):
     kind: Literal["conda-package"] = "conda-package"
     name: PackageName
     version: Line
-    build: BuildString = Field(description="Its build string: py36h2de5eaf_0.")
+    build: BuildString = Field(description="The build string: py36h2de5eaf_0.")
     url: LockUrl
     sha256: Sha256
-    md5: Md5 | None = Field(default=None, description="What conda's explicit lists name.")
+    md5: Md5 | None = Field(default=None, description="The hash in conda's explicit lists.")
     size: int | None = Field(default=None, description="Bytes.")
     channel: LockUrl | None = None
     subdir: Subdir | None = None
-    depends: tuple[Line, ...] = Field(default=(), description="MatchSpecs of what it needs.")
+    depends: tuple[Line, ...] = Field(default=(), description="MatchSpecs of its dependencies.")
     constrains: tuple[Line, ...] = Field(
-        default=(), description="MatchSpecs of what it does not need, for where that is there."
+        default=(), description="MatchSpecs that packages must satisfy if they are installed."
     )
     distribution: Name | None = Field(
-        default=None, description="What Python's package metadata calls it; None: nothing is known."
+        default=None, description="Name in Python's package metadata; None: unknown."
     )
-    imports: Line | None = Field(default=None, description="What Python imports it as.")
+    imports: Line | None = Field(default=None, description="Name of its Python module.")
     signed_by: tuple[Line, ...] | None = Field(
-        default=None, exclude=True, description="Of earlier locks: keys that its channel names."
+        default=None, exclude=True, description="In earlier locks: keys of the channel."
     )
     verified_by: Annotated[Line | None, AfterValidator(no_content_trust)] = Field(
-        default=None, exclude=True, description="Of earlier locks: the key that was verified."
+        default=None, exclude=True, description="In earlier locks: the verified key."
     )
 
     @property
@@ -141,7 +142,7 @@ class Submodule(Document):
     ``url``: as its parent says, without credentials; ssh's USER@HOST:PATH is one as well.
     """
 
-    path: Line = Field(description="Relative to the whole tree.")
+    path: Line = Field(description="Path relative to the complete tree.")
     url: Annotated[Line, AfterValidator(without_secret_query)]
     commit: GitCommit
 
@@ -153,15 +154,15 @@ class GitTree(GitRevision):
     """
 
     kind: Literal["git-tree"] = "git-tree"
-    name: Name = Field(description="Normalised distribution name of what is built from it.")
+    name: Name = Field(description="Normalised distribution name of the build.")
     version: Line
     filename: Line
-    tree: GitCommit = Field(description="git's own id of the tree, without submodules.")
+    tree: GitCommit = Field(description="The id of the tree in git, without submodules.")
     submodules: tuple[Submodule, ...] = ()
     sha256: Sha256
-    size: int = Field(description="Bytes of the archive.")
-    build_only: bool = Field(default=False, description="Used to build, not installed.")
-    imports: Line | None = Field(default=None, description="What Python imports it as.")
+    size: int = Field(description="Size of the archive in bytes.")
+    build_only: bool = Field(default=False, description="Whether only builds use it.")
+    imports: Line | None = Field(default=None, description="Name of its Python module.")
 
 
 class Patch(Document):

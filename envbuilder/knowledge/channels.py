@@ -48,34 +48,34 @@ def spec_name(spec: str) -> str:
 
 
 class CondaPackage(Document):
-    """One release of a component in a conda channel. Versions are in conda's order."""
+    """A release of a component in a conda channel. Versions are in the order of conda."""
 
     version: PlainVersion
     name: Line | None = Field(
-        default=None, description="What the channel calls it where that is not its usual name."
+        default=None, description="Name in the channel, if it differs from the usual one."
     )
-    arch: tuple[Arch, ...] = Field(default=(), description="None: for all of them (noarch).")
+    arch: tuple[Arch, ...] = Field(default=(), description="Architectures (default: all, noarch).")
     pythons: tuple[PlainVersion, ...] = Field(
-        default=(), description="Python series that it is built for; none: any."
+        default=(), description="Python series that it is built for (default: any)."
     )
 
 
 class SourceTree(Document):
-    """One release as a git tree, of what has no archive of its sources on the index.
+    """A release as a git tree, for components without a source archive on the index.
 
-    ``commit`` is what the tag meant when it was recorded: a tag can be moved, a commit cannot.
+    ``commit``: the commit of the tag at the time of recording; a tag can move, a commit cannot.
     """
 
     version: PlainVersion
     tag: Line
     commit: GitCommit
     environment: dict[VariableName, Line] = Field(
-        default_factory=dict, description="What its build must be told, such as its own version."
+        default_factory=dict, description="Variables that its build needs, such as its own version."
     )
 
 
 class SourceTrees(Document):
-    """Where the sources of a component are fetched from, submodules and all."""
+    """The git trees of the sources of a component, with submodules."""
 
     url: GitUrl
     source: Line
@@ -83,10 +83,10 @@ class SourceTrees(Document):
 
 
 class Licence(Document):
-    """What a user must accept before packages of a channel are installed.
+    """A licence that a user must accept before packages of a channel are installed.
 
-    A package that asks for it in the middle of an installation stops a script for ever, so the
-    variable that answers must be set beforehand, and by the user.
+    A package that asks during an installation blocks a script, so the user must set the variable
+    with the answer before.
     """
 
     variable: VariableName
@@ -95,7 +95,7 @@ class Licence(Document):
 
 
 class Channel(Document):
-    """A conda channel, and what it was found to hold on the day *recorded*."""
+    """A conda channel and its packages on the date *recorded*."""
 
     url: ChannelUrl
     recorded: Day

@@ -30,10 +30,10 @@ class Components(Document):
 
 
 class Versions(Document):
-    """The recorded index: releases that exist, as of *recorded*.
+    """The known releases, as of *recorded*.
 
-    ``releases`` are those of the Python package index, with what an installer must know;
-    ``existing`` are those of all other components.
+    ``releases``: releases on the Python package index, with the facts that an installer needs;
+    ``existing``: releases of all other components.
     """
 
     schema_: Literal[1] = Field(alias="schema")
@@ -43,7 +43,7 @@ class Versions(Document):
     existing: dict[Name, Existing] = Field(default_factory=dict)
     source_trees: dict[Name, SourceTrees] = Field(default_factory=dict)
     channels: dict[Name, Channel] = Field(
-        default_factory=dict, description="conda channels, and the packages that they hold."
+        default_factory=dict, description="The conda channels and their packages."
     )
 
 

@@ -20,99 +20,102 @@ STEMS = ("components", "versions", "symptoms", "advisories", "couplings", "toolc
 
 
 class Need(Document):
-    """What releases of a component need, by canonical name; ``range``: of the component itself."""
+    """Requirements of releases of a component, by canonical name; ``range``: these releases."""
 
     range: VersionRange = "*"
     components: dict[Name, VersionRange] = Field(min_length=1)
 
 
 class HorovodPart(Document):
-    """The part of Horovod that works for a framework, and the smoke test that proves it."""
+    """The part of Horovod for a framework, and the smoke test that proves it."""
 
-    name: Name = Field(description="torch of horovod.torch.")
+    name: Name = Field(description="Name of the part: torch of horovod.torch.")
     flag: VariableName = Field(
-        description="Its name in Horovod's build variables: PYTORCH in HOROVOD_WITHOUT_PYTORCH."
+        description="Name in Horovod's build variables: PYTORCH in HOROVOD_WITHOUT_PYTORCH."
     )
     proof: Api | None = Field(
         default=None,
-        description="What the smoke test talks through; None: what is built is verified, not "
-        "started.",
+        description="API that the smoke test uses; None: the build is verified, but not started.",
     )
     bundled: bool = Field(
-        default=False, description="The bundled runtime has that part, under its alias horovod."
+        default=False,
+        description="Whether the bundled runtime has this part under its alias horovod.",
     )
 
 
 class OwnLauncher(Document):
-    """Releases of a framework that bring a launcher of their own, perhaps only beside others."""
+    """Releases of a framework with their own launcher, perhaps only together with others."""
 
     range: VersionRange
     beside: dict[Name, VersionRange] = Field(
-        default_factory=dict, description="Releases of others that it works with, if not with all."
+        default_factory=dict, description="Required releases of other components (default: any)."
     )
 
 
 class Collectives(Document):
-    """Collectives of a framework's own, and the smoke test that proves them."""
+    """The collectives that a framework contains, and the smoke test that proves them."""
 
     proof: Api
-    package: RuntimeName = Field(description="The runtime that a recipe names for them.")
+    package: RuntimeName = Field(description="The runtime that a recipe states to use them.")
     launched: tuple[OwnLauncher, ...] = Field(
-        description="Where its own launcher starts the ranks; else MPI's does."
+        description="Releases whose own launcher starts the ranks (default: the launcher of the "
+        "MPI)."
     )
 
 
 class Component(Document):
-    """One canonical name and what the package worlds call it."""
+    """A component: its canonical name, and its names in package systems."""
 
     summary: Line
     modules: tuple[Line, ...] = Field(
         default=(),
-        description="Names of modules whose version is the component's: NCCL in NCCL/2.3.7-...",
+        description="Names of modules whose version is that of the component: NCCL in "
+        "NCCL/2.3.7-...",
     )
     conda: Line | None = None
     pip: Line | None = None
     debian: Line | None = None
-    fulfils: tuple[Name, ...] = Field(default=(), description="Virtuals such as mpi.")
+    fulfils: tuple[Name, ...] = Field(
+        default=(), description="Virtuals that it provides, such as mpi."
+    )
     python_import: Line | None = Field(
-        default=None, alias="import", description="What Python imports it as."
+        default=None, alias="import", description="Name of its Python module."
     )
     series: int | None = Field(
         default=None,
         ge=1,
         le=4,
-        description="How many leading numbers of a version name an ABI, so that one release of it "
-        "may stand in for another: 2 for Open MPI (3.1.1 and 3.1.4). None: no release may.",
+        description="How many leading numbers of a version identify the ABI: 2 for Open MPI "
+        "(3.1.1 can replace 3.1.4). None: no release can replace another one.",
     )
-    build_only: bool = Field(
-        default=False, description="Needed to build, never by what is built: cmake."
-    )
+    build_only: bool = Field(default=False, description="Whether only builds need it: cmake.")
     from_source: bool = Field(
-        default=False, description="The index has its sources, and envbuild can build them."
+        default=False, description="Whether the index has its sources and envbuild can build them."
     )
     needs: tuple[Need, ...] = Field(
-        default=(), description="What it needs to run, where it is built from source."
+        default=(), description="What it needs at run time if it is built from source."
     )
     build_needs: tuple[Need, ...] = Field(
         default=(),
-        description="What building it from source needs beside the stack; the newest that fits.",
+        description="What a build from source needs in addition to the stack; the newest matching "
+        "release.",
     )
     links: tuple[Name, ...] = Field(
-        default=(), description="What its own libraries are linked with: mpi, nccl."
+        default=(), description="Components that its libraries link to: mpi, nccl."
     )
     pip_home: Line | None = Field(
-        default=None, description="Where its headers and libraries lie in site-packages."
+        default=None, description="Folder of its headers and libraries in site-packages."
     )
     pip_variants: tuple[Line, ...] = Field(
         default=(),
-        description="Distributions that hold the same in the same releases: tensorflow-cpu.",
+        description="Distributions with the same contents and releases: tensorflow-cpu.",
     )
 
-    gpu: bool = Field(default=False, description="Whoever has it in a stack wants GPUs.")
+    gpu: bool = Field(default=False, description="Whether a stack with this component needs GPUs.")
     site_tuned: bool = Field(
         default=False,
-        description="Sites build it for their network and GPUs: a plan that takes it from an index "
-        "or a channel although the site has a module of it prints a warning.",
+        description="Whether sites build it for their network and GPUs. A plan that takes it from "
+        "an index or channel although the site has a module of it prints a warning.",
     )
     horovod: HorovodPart | None = None
     collectives: Collectives | None = None
@@ -124,13 +127,16 @@ class Release(Document):
     version: PlainVersion
     requires_python: Line | None = None
     arch: tuple[Arch, ...] = Field(
-        default=(), description="Architectures with binary wheels; none: pure Python, fits all."
+        default=(), description="Architectures with binary wheels (default: pure Python, for all)."
     )
-    wheels: bool = Field(default=True, description="False: only sources, which need a compiler.")
+    wheels: bool = Field(
+        default=True,
+        description="Whether there are wheels; false: only sources, which need a compiler.",
+    )
     pythons: tuple[PlainVersion, ...] = Field(
         default=(),
-        description="CPython series with binary wheels, such as 3.12; none: every Python that "
-        "requires-python admits.",
+        description="CPython series with binary wheels, such as 3.12 (default: all that requires- "
+        "python allows).",
     )
     glibc: PlainVersion | None = Field(
         default=None, description="The oldest glibc on which all its binary wheels run."
@@ -138,12 +144,12 @@ class Release(Document):
 
 
 class Existing(Document):
-    """Releases that a component has had anywhere, oldest first; ranges are checked against them."""
+    """All releases of a component, oldest first; ranges are checked against them."""
 
     source: Line
     versions: tuple[PlainVersion, ...] = Field(min_length=1)
     announced: tuple[PlainVersion, ...] = Field(
-        default=(), description="Not out yet, but a row may speak of them."
+        default=(), description="Announced releases, which rows may mention."
     )
 
 
@@ -155,10 +161,10 @@ EvidenceKind = Literal["source-statement", "derived", "issue-report", "packager"
 
 
 class Selector(Document):
-    """Releases of a component, where its origin matters."""
+    """Releases of a component from certain origins."""
 
     range: VersionRange
-    origin: tuple[Origin, ...] = Field(default=(), description="Of these origins only; none: any.")
+    origin: tuple[Origin, ...] = Field(default=(), description="Only these origins (default: any).")
 
 
 Selection = VersionRange | Selector
@@ -171,13 +177,13 @@ RemedyKind = Literal["patch", "variable", "pip-option", "flag", "component", "bu
 
 
 class Remedy(Document):
-    """What lifts an advisory; it is shown, and it is no waiver.
+    """A change that lifts an advisory. Plans show it; it is not a waiver.
 
     ``patch``: a file in recipes/patches, or one that the module's builder applied.
     ``variable``: *name* = *value* in the build's environment. ``pip-option``: *value* on pip's
     command line. ``flag``: *name* = *value* among the runtime's flags. ``component``: *name* is in
-    the environment, in the range *value*. ``build-version``: *name* in the range *value*, if there
-    is one, while building only.
+    the environment, in the range *value*. ``build-version``: *name* in the optional
+    range *value*, only during the build.
     """
 
     id: Name
@@ -185,14 +191,16 @@ class Remedy(Document):
     name: Line
     value: Line | None = None
     when: ConditionText | None = Field(
-        default=None, description="Where it helps; where that is unknown or false it does not."
+        default=None,
+        description="Condition under which the remedy works; it must be known to be true.",
     )
     affected: Ranges | None = Field(
-        default=None, description="The releases that it helps; none: all that are affected."
+        default=None, description="Releases that the remedy works for (default: all affected ones)."
     )
     proved: bool = Field(
         default=False,
-        description="It was run here, with the newest releases: it costs a choice nothing.",
+        description="Whether the remedy was tested with the newest releases; the resolver then "
+        "accepts it without a penalty.",
     )
     source: Line
 
@@ -202,28 +210,27 @@ class Row(Document):
 
     id: AdvisoryId
     severity: Severity
-    summary: Line = Field(description="What happens, in a few words.")
-    fix: Line | None = Field(default=None, description="What to do, in a few words.")
-    when: ConditionText = Field(default="true", description="Where it applies.")
+    summary: Line = Field(description="The effect, in a few words.")
+    fix: Line | None = Field(default=None, description="The solution, in a few words.")
+    when: ConditionText = Field(default="true", description="Condition under which it applies.")
     unknown: Literal["info", "warning", "error"] = Field(
         default="warning",
-        description="What it weighs when a fact of *when* is not known; info: nothing is chosen "
-        "otherwise for it.",
+        description="Severity if a fact of *when* is unknown; info: the resolver ignores it.",
     )
     evidence: EvidenceKind
     sources: tuple[Line, ...] = Field(min_length=1)
     remedies: tuple[Remedy, ...] = ()
     symptom: Pattern | None = Field(
-        default=None, description="Regular expression for its trace in a log."
+        default=None, description="Regular expression that matches its trace in a log."
     )
     note: Line | None = None
     demoted: Line | None = Field(
-        default=None, description="Why it weighs less than its source says."
+        default=None, description="Why its severity is lower than its source states."
     )
 
 
 class Advisory(Row):
-    """Releases of a component that are known bad, perhaps only beside others (``beside``)."""
+    """Releases of a component with a known problem (``beside``: only with these others)."""
 
     component: Name
     affected: Ranges
@@ -233,9 +240,9 @@ class Advisory(Row):
 
 
 class Coupling(Row):
-    """Where all of ``given`` are in the stack, each of ``needs`` must be there in its range.
+    """If a stack contains all of ``given``, it must contain each of ``needs`` in its range.
 
-    ``absent: fine``: it holds only for those that are there; ``absent: wrong``: they must be.
+    ``absent: fine``: components that are missing are allowed; ``absent: wrong``: they are not.
     ``mpi`` and other virtuals may be named in ``needs``, with ``*``.
     """
 
@@ -245,27 +252,27 @@ class Coupling(Row):
 
 
 class ToolchainKind(Document):
-    """A kind of toolchain, such as fosscuda, and those that it stands on."""
+    """A kind of toolchain, such as fosscuda, and those that it is based on."""
 
     on: tuple[Line, ...] = ()
     source: Line
 
 
 class Generation(Document):
-    """One generation of toolchains: 2018b. ``modules``: what its toolchains load, by their names.
+    """A generation of toolchains: 2018b. ``components``: what its toolchains load.
 
-    ``compilers`` name it as well: what is suffixed GCCcore-7.3.0 belongs to 2018b.
+    ``compilers``: further suffixes of its modules: GCCcore-7.3.0 belongs to 2018b.
     """
 
     compilers: tuple[Line, ...] = Field(min_length=1, description="GCCcore-7.3.0, GCC-7.3.0-2.30")
     components: dict[Name, PlainVersion] = Field(
-        default_factory=dict, description="What it holds: gcc, openmpi, cuda and their versions."
+        default_factory=dict, description="Its components and their versions: gcc, openmpi, cuda."
     )
     source: Line
 
 
 class FlagValues(Document):
-    """Which values a range of releases takes."""
+    """The valid values for a range of releases."""
 
     range: VersionRange
     values: tuple[Line, ...] = Field(min_length=1)
@@ -274,8 +281,8 @@ class FlagValues(Document):
 class Flag(Document):
     """A build variable of a runtime, by its own name.
 
-    Before ``since`` and after ``until`` (releases, both included) it is not read: setting it has
-    no effect, silently. ``home-of``: it must be the folder of that component's chosen provider.
+    Releases before ``since`` and after ``until`` ignore it. ``home-of``: its value must be the
+    folder of the chosen provider of that component.
     """
 
     summary: Line
@@ -283,21 +290,24 @@ class Flag(Document):
     since: PlainVersion | None = None
     until: PlainVersion | None = None
     kind: Literal["choice", "one", "path", "text", "integers", "command"]
-    values: tuple[FlagValues, ...] = Field(default=(), description="For kind choice.")
+    values: tuple[FlagValues, ...] = Field(default=(), description="Valid values for kind: choice.")
     any_text_until: PlainVersion | None = Field(
         default=None,
-        description="For kind one: up to this release any text counts as 1, also 0.",
+        description="For kind: one: up to this release any text counts as 1, even 0.",
     )
     home_of: Name | None = None
     derived: ConditionText | None = Field(
         default=None,
-        description="Where this holds and the recipe does not set it, it is set to that folder.",
+        description="Condition under which envbuild sets it to that folder if the recipe does not "
+        "set it.",
     )
     default: dict[Arch, Line] = Field(
         default_factory=dict,
-        description="What it is set to on an architecture where the recipe does not set it.",
+        description="Value for an architecture if the recipe does not set it.",
     )
-    run_time: bool = Field(default=False, description="Read when programs run, not by the build.")
+    run_time: bool = Field(
+        default=False, description="Whether programs read it at run time instead of the build."
+    )
     sources: tuple[Line, ...] = Field(min_length=1)
     note: Line | None = None
 
@@ -309,7 +319,7 @@ class Flag(Document):
 
 
 class FlagRule(Row):
-    """What a runtime's flags must not say together, in the releases of ``range``."""
+    """A wrong combination of flags of a runtime, in the releases of ``range``."""
 
     runtime: Name = "horovod"
     range: Ranges = "*"

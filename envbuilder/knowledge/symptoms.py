@@ -34,23 +34,25 @@ _GAP = re.compile(r" +(?=[ ,:;]|$)|[: ]+$")
 
 
 class Symptom(Document):
-    """Text in a log whose cause a reader would not guess from it, or not at once.
+    """A text in logs whose cause is not obvious.
 
     ``cause``, ``hint`` and ``settle`` may name groups of the pattern: ``{library} is not found``.
     """
 
     id: Name
-    pattern: Pattern = Field(description="Regular expression, searched for in the log.")
-    cause: Line | None = Field(default=None, description="What it means; none: the hint says it.")
-    hint: Line = Field(description="What to do about it.")
+    pattern: Pattern = Field(description="Regular expression to search for in logs.")
+    cause: Line | None = Field(default=None, description="The cause (default: stated in the hint).")
+    hint: Line = Field(description="What to do.")
     settle: Line | None = Field(
-        default=None, description="The one fact that would show whether this is the cause."
+        default=None, description="The fact that shows whether this is the cause."
     )
-    confidence: Confidence = Field(default="likely", description="How sure the cause is.")
-    tells: SymptomTells = Field(default="cause", description="Causes are told before effects.")
+    confidence: Confidence = Field(default="likely", description="How certain the cause is.")
+    tells: SymptomTells = Field(
+        default="cause", description="What the line reports; causes are listed before effects."
+    )
     severity: Literal["error", "warning"] = "error"
     checks: tuple[Line, ...] = Field(
-        default=(), description="Findings of validate that would confirm it."
+        default=(), description="Findings of validate that confirm it."
     )
 
     @model_validator(mode="after")

@@ -123,7 +123,7 @@ def slot_count(text: str, place: Place) -> int:
         raise UsageError(
             "hosts.malformed-slots",
             f"not a number of slots: '{shown(text)}'",
-            "use a number from 1 on: host:4 has slots for four ranks",
+            "use a number of at least 1: host:4 has slots for four ranks",
             place=place,
         )
     return int(text)

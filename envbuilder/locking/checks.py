@@ -33,7 +33,7 @@ def check_is_for(lock: Lock, file: Path, recipe: str, site: str, arch: str) -> N
             raise UsageError(
                 "lock.other-request",
                 f"the lock is for {what} {locked}, not for {requested}",
-                "use it as it was made, or make another one: envbuild lock RECIPE -o FILE",
+                "use it for that request, or make another lock: envbuild lock RECIPE -o FILE",
                 place=Place(str(file)),
             )
 

@@ -20,7 +20,7 @@ def of_packages(lock: Lock) -> Iterator[str]:
     names: set[str] = set()
     for each in lock.conda_packages:
         if each.name in names:
-            yield f"there are two conda packages of {each.name}"
+            yield f"two conda packages have the name {each.name}"
         names.add(each.name)
         stem = f"{each.name}-{each.version}-{each.build}"
         if each.filename not in (f"{stem}.conda", f"{stem}.tar.bz2"):

@@ -56,6 +56,6 @@ def pointers_note(name: str, version: str, facts: TreeFacts) -> str:
     """Return what a user must know of files whose content is not in the tree."""
     more = f" and {len(facts.pointers) - 1} more" if len(facts.pointers) > 1 else ""
     return (
-        f"note: of {name} {version}, Git LFS has {facts.pointers[0]}{more}: the tree, and so the "
-        "build, has pointers in their place"
+        f"note: {name} {version}: Git LFS stores {facts.pointers[0]}{more}; the git tree and the "
+        "build contain only pointers to the content"
     )

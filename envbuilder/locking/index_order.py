@@ -182,7 +182,8 @@ def _is_secret(entry: Mapping[str, Any]) -> bool:
 def unhashed_note(place: str, names: Sequence[str]) -> str:
     """Return what to say of an index that gives no sha256 of some distributions."""
     listing = ", ".join(sorted(names))
-    return f"{place} has no sha256 of {listing}: the lock contains that of the file it sent now"
+    sent = "the lock contains the sha256 of the file that it sends now"
+    return f"{place} has no sha256 of {listing}: {sent}"
 
 
 def _downloaded(entry: Mapping[str, Any], downloads: Path | None) -> bool:

@@ -103,8 +103,8 @@ def _of_modules(plan: Plan) -> Iterator[str]:
         if each not in modules.final:
             yield f"the stand-in module {each} is not loaded"
     if any(key(each) == STAND_IN for each in modules.final) != bool(modules.stand_ins):
-        told = "a module stands in" if modules.stand_ins else "no module stands in"
-        yield f"{told}, and {STAND_IN} is {'not ' if modules.stand_ins else ''}loaded"
+        told = "a module is a stand-in" if modules.stand_ins else "no module is a stand-in"
+        yield f"{told}, but {STAND_IN} is {'not ' if modules.stand_ins else ''}loaded"
 
 
 def _of_proofs(plan: Plan, runtimes: Runtimes) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _of_names(lock: Lock) -> Iterator[str]:
     must_build = only_built_with(lock.plan, {each.name: each.needs or () for each in wheels})
     for each in lock.index_files:
         if each.name in names:
-            yield f"there are two files of {each.name}"
+            yield f"two files have the name {each.name}"
         names.add(each.name)
         if file_name(each.url) != each.filename:
             yield f"the URL of {each.filename} ends in {file_name(each.url)}"
@@ -215,7 +215,7 @@ def _of_builds(lock: Lock) -> Iterator[str]:
         yield f"no build uses {file.filename}"
     applied = {name for build in plan.builds for name in build.patches}
     for name in sorted(applied ^ {each.name for each in plan.patches}):
-        yield f"the patch {name} is {'not there' if name in applied else 'applied to nothing'}"
+        yield f"the patch {name} is {'missing' if name in applied else 'not applied by any build'}"
 
 
 def _of_trees(lock: Lock) -> Iterator[str]:
@@ -237,7 +237,7 @@ def _of_trees(lock: Lock) -> Iterator[str]:
         paths = [each.path for each in tree.submodules]
         outside = any({"", ".", ".."} & set(path.split("/")) for path in paths)
         if outside or len(set(paths)) < len(paths):
-            yield f"the submodules of {tree.filename} do not have distinct places"
+            yield f"the submodules of {tree.filename} do not have distinct paths"
 
 
 def _of_closure(lock: Lock) -> Iterator[str]:

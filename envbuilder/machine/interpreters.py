@@ -107,7 +107,7 @@ def _of_modules(
             if version is None or not f"{interpreter.version}.".startswith(f"{version}."):
                 notes.append(
                     f"module {stated[path].name} is stated to provide python {version}, "
-                    f"but {path} is {interpreter.version}: the statement is used"
+                    f"but {path} is {interpreter.version}: using the statement"
                 )
 
 

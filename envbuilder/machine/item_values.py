@@ -18,17 +18,17 @@ class Item(Document):
     id: Line = Field(description="Stable name, such as mpi.mpirun.")
     title: Line
     status: Status
-    found: Line = Field(description="What is there, in words.")
+    found: Line = Field(description="The result, in words.")
     details: tuple[Line, ...] = ()
     facts: dict[Line, Fact] = Field(
-        default_factory=dict, description="The same for programs: path, version, bytes, ..."
+        default_factory=dict, description="The result for programs: path, version, bytes, ..."
     )
     needed_for: Line | None = None
     without_root: Line | None = Field(
-        default=None, description="How a user without root gets it or does without."
+        default=None, description="How a user without root can install or replace it."
     )
     debian: Line | None = Field(
-        default=None, description="Debian packages that root installs, separated by blanks."
+        default=None, description="Debian packages for root to install, separated by spaces."
     )
 
 

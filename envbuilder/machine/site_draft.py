@@ -49,7 +49,7 @@ def draft(
         f"#   gpu: [{gpus}]  # of the compute nodes; [] for none\n",
         f"#   network: [{networks}]  # between the compute nodes; [] for none\n",
         f"#   peer-memory: [{peers}]  # {_PEERS}\n",
-        f"#   gpudirect: {direct}  # as on this node; by DMA-BUF too\n" if direct else "",
+        f"#   gpudirect: {direct}  # as on this node; also through DMA-BUF\n" if direct else "",
         *_scheduler(host, scheduler, launcher),
         "# base: /path  # a folder for environments that all nodes see\n",
     ]
@@ -103,7 +103,7 @@ def _scheduler(
         if launcher is not None:
             yield _entry("launcher", launcher.plain())
     elif other := scheduler_name(host):
-        yield f"# scheduler: a submit program as of {other} is here, which envbuild cannot use\n"
+        yield f"# scheduler: a submit program of {other} is on PATH, but envbuild cannot use it\n"
 
 
 def _entry(key: str, value: Any) -> str:

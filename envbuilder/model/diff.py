@@ -37,10 +37,10 @@ _DETAILED = frozenset({"builds"})
 
 _SECTIONS: Mapping[str, str] = {
     "pins": "components",
-    "build-pins": "components to build with",
-    "brought": "components that come along",
+    "build-pins": "build components",
+    "brought": "additional components of modules",
     "builds": "builds and their flags",
-    "findings": "what is known",
+    "findings": "advisories",
     "pip-indexes": "package indexes",
     "find-links": "package indexes",
     "channels": "package indexes",
@@ -72,7 +72,7 @@ class Diff(Document):
     titles) is shown as well. Files are compared between two locks: a plan has none yet.
     """
 
-    before: str = Field(description="What was compared, in words.")
+    before: str = Field(description="The first object of the comparison, in words.")
     after: str
     same: bool
     differences: tuple[Difference, ...]

@@ -28,10 +28,10 @@ class ResultCheck(Document):
     dtype: Line | None = None
     bytes: int | None = Field(default=None, description="Message size per rank in bytes.")
     passed: bool
-    ranks: int = Field(description="Ranks that ran it to its end.")
+    ranks: int = Field(description="Number of ranks that completed it.")
     detail: Line | None = None
     said: Line | None = Field(
-        default=None, description="What the ranks said: versions that were imported, a greeting."
+        default=None, description="Output of the ranks: imported versions, a greeting."
     )
 
 
@@ -50,8 +50,10 @@ class TransportUse(Document):
     """
 
     operation: Line = Field(description="allreduce, allgather, broadcast, negotiation.")
-    transport: Line = Field(description="mpi, nccl, gloo, or one that no plan asks for (ddl).")
-    source: Line = Field(description="A runtime's own timeline, log or answer.")
+    transport: Line = Field(description="mpi, nccl, gloo, or one that no plan can require (ddl).")
+    source: Line = Field(
+        description="Source of this information: the runtime's timeline, log or answer."
+    )
 
 
 class Timing(Document):
@@ -68,7 +70,7 @@ class LoadedLibrary(Document):
 
     kind: Literal["mpi", "nccl", "gloo"]
     path: Line
-    owner: Line = Field(description="Who provides it: prefix, system, or of an image the host.")
+    owner: Line = Field(description="Who provides it: prefix, system, or for an image the host.")
 
 
 class SmokeResult(Document):
@@ -76,24 +78,30 @@ class SmokeResult(Document):
 
     tier: Tier
     verdict: Literal["passed", "failed"]
-    reasons: tuple[str, ...] = Field(default=(), description="Why it failed; may span lines.")
+    reasons: tuple[str, ...] = Field(
+        default=(), description="Why it failed; may contain several lines."
+    )
     seconds: float
-    ranks: int = Field(description="Ranks asked for.")
+    ranks: int = Field(description="Requested number of ranks.")
     nodes: tuple[Line, ...] = ()
     launch: Line = Field(description="The command that started the ranks.")
-    api: Api = Field(default="numpy", description="What the ranks talked through.")
+    api: Api = Field(default="numpy", description="API that the ranks used.")
     transport: Transport | None = Field(
-        default=None, description="What was to carry the data; None: that was not asked."
+        default=None, description="Required transport of the data; None: not required."
     )
-    carried: tuple[TransportUse, ...] = Field(default=(), description="What did carry the data.")
+    carried: tuple[TransportUse, ...] = Field(
+        default=(), description="Transports that carried the data."
+    )
     runtime: Line | None = None
-    framework: Line | None = Field(default=None, description="Whose tensors were sent.")
+    framework: Line | None = Field(
+        default=None, description="Framework of the tensors that were sent."
+    )
     mpi: Line | None = None
     python: Line | None = None
     environment: dict[VariableName, Line] = Field(
         default_factory=dict,
-        description="Variables that shape how ranks talk (UCX_*, FI_*, OMPI_*, NCCL_*, LD_*, ...), "
-        "as the ranks had them; secrets and what launchers set are left out. Empty in evidence of "
+        description="Variables that affect communication (UCX_*, FI_*, OMPI_*, NCCL_*, LD_*, "
+        "...), without secrets and variables of launchers. Empty in evidence of "
         "earlier releases.",
     )
     libraries: tuple[LoadedLibrary, ...] = ()
@@ -146,10 +154,8 @@ class BuildFact(Document):
     """
 
     component: Name
-    topic: FactTopic | None = Field(
-        default=None, description="None: of a build that did not record it."
-    )
-    passed: bool | None = Field(description="None: that could not be judged there.")
+    topic: FactTopic | None = Field(default=None, description="None: the build did not record it.")
+    passed: bool | None = Field(description="None: could not be decided on this machine.")
     text: FactText
 
 
@@ -163,20 +169,27 @@ class FindingNote(Document):
 class LaunchRecord(Document):
     """What the launch line of a smoke test was made for; the line itself is in the result."""
 
-    launcher: Name = Field(description="Its kind: openmpi, srun, ...")
+    launcher: Name = Field(description="Kind of launcher: openmpi, srun, ...")
     ranks: int
     nodes: int
-    ranks_per_node: int | None = Field(default=None, description="None: not the same on all.")
-    hosts: Line | None = Field(default=None, description="host:ranks,...; None: not named.")
-    scheduler: Name | None = Field(default=None, description="In a job of it; None: in none.")
-    in_job_step: bool = Field(default=False, description="In a step that holds the job's CPUs.")
+    ranks_per_node: int | None = Field(default=None, description="None: differs between nodes.")
+    hosts: Line | None = Field(default=None, description="host:ranks,...; None: not stated.")
+    scheduler: Name | None = Field(
+        default=None, description="Scheduler of the job; None: outside of a job."
+    )
+    in_job_step: bool = Field(
+        default=False, description="Whether it ran in a step that holds the CPUs of the job."
+    )
     mpi: Line | None = Field(default=None, description="component@version")
-    transport: tuple[Name, ...] = Field(default=(), description="Asked for by option: ucx, gloo.")
-    gpus: bool = Field(default=False, description="Whether each rank was to get a GPU.")
+    transport: tuple[Name, ...] = Field(
+        default=(), description="Transports requested by options: ucx, gloo."
+    )
+    gpus: bool = Field(default=False, description="Whether each rank needs a GPU.")
     gpus_per_node: int | None = None
     cores_per_node: int | None = None
     oversubscribe: bool = Field(
-        default=False, description="More ranks than slots were allowed: only a smoke test does so."
+        default=False,
+        description="Whether more ranks than slots are allowed (only in smoke tests).",
     )
 
 
@@ -199,20 +212,22 @@ class Evidence(Document):
     site: Name
     arch: Arch
     execution: Literal["native", "emulated"]
-    time: Moment = Field(description="When it ended, ISO 8601 in UTC.")
-    log: Line = Field(description="File name of the log, beside this record.")
+    time: Moment = Field(description="End time, ISO 8601 in UTC.")
+    log: Line = Field(description="File name of the log, next to this record.")
     findings: tuple[FindingNote, ...] = Field(
-        default=(), description="Those of the plan; the lock has them in full."
+        default=(), description="Findings of the plan; the lock contains them in full."
     )
     stand_ins: tuple[Line, ...] = Field(
         default=(),
-        description="Packages and modules that stood in: no proof of the recipe itself.",
+        description="Stand-ins for packages and modules. With them, the smoke test does not prove "
+        "the recipe.",
     )
     build_facts: tuple[BuildFact, ...] = Field(
-        default=(), description="What the step verify found in the libraries of the environment."
+        default=(),
+        description="Facts that the step verify found about the libraries of the environment.",
     )
     request: LaunchRecord | None = Field(
-        default=None, description="None: recorded before requests were kept."
+        default=None, description="None: recorded by an earlier release."
     )
     result: SmokeResult
 

@@ -20,10 +20,10 @@ class ContractRow(Document):
     """One thing that image and host must agree on."""
 
     subject: Literal["architecture", "mpi", "pmi", "cuda", "mpi library", "mpi symbols", "glibc"]
-    image: Line = Field(description="What the image holds or needs.")
+    image: Line = Field(description="What the image contains or needs.")
     host: Line = Field(description="What the host has.")
     fit: Fit
-    why: Line | None = Field(default=None, description="What comes of it; None where it fits.")
+    why: Line | None = Field(default=None, description="The consequence; None if it fits.")
 
 
 class HostMpi(Document):

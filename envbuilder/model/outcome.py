@@ -24,13 +24,15 @@ class CreateResult(Document):
     lock_sha256: Sha256
     root: Line
     prefix: Line
-    enter: Line = Field(description="What a shell does where there is no module system.")
+    enter: Line = Field(description="Command that enters the environment without a module system.")
     modulefiles: Line = Field(description="Folder for ``module use``.")
-    loads: tuple[Line, ...] = Field(default=(), description="Modules of the site that it loads.")
-    launch: tuple[Line, ...] = Field(description="What starts a program on two ranks.")
-    evidence: Evidence = Field(description="What was proved of the recipe's own runtime.")
+    loads: tuple[Line, ...] = Field(
+        default=(), description="Modules of the site that the environment loads."
+    )
+    launch: tuple[Line, ...] = Field(description="Command that starts a program on two ranks.")
+    evidence: Evidence = Field(description="Evidence for the runtime of the recipe.")
     proofs: tuple[Evidence, ...] = Field(
-        default=(), description="The newest proof of each runtime and way of talking."
+        default=(), description="The newest proof of each runtime and transport."
     )
 
 
@@ -46,8 +48,10 @@ class BundleResult(Document):
     folder: Line
     archive: Line
     bytes: int = Field(description="Size of the archive in bytes.")
-    files: int = Field(description="Files that the lock names, all of them inside.")
-    builds: tuple[Line, ...] = Field(default=(), description="What will be compiled there.")
+    files: int = Field(description="Number of locked files in the bundle.")
+    builds: tuple[Line, ...] = Field(
+        default=(), description="Components that the installer compiles."
+    )
     can_emulate: bool = Field(
         default=False, description="Whether ``create --emulate`` can build it on this machine."
     )
@@ -70,20 +74,21 @@ class ImageResult(Document):
     environment: Name
     id: Line
     lock_sha256: Sha256
-    base: Line = Field(description="What the system in it is: debian 12.")
+    base: Line = Field(description="The base system: debian 12.")
     arch: Line
     format: ImageFormat
-    image: Line = Field(description="Its file, or of a sandbox its folder.")
+    image: Line = Field(description="File of the image, or folder of a sandbox.")
     bytes: int = Field(description="Size of its files in bytes.")
     beside: Line = Field(description="Folder of its lock, manifest and records.")
     binds: tuple[Line, ...] = Field(
-        default=(), description="Folders that it takes from the machine, as --bind has them."
+        default=(), description="Folders that it binds from the machine, in the form of --bind."
     )
     gpus: bool = Field(default=False, description="Whether it was proved on the machine's GPUs.")
-    evidence: Evidence = Field(description="What was proved of the recipe's own runtime.")
+    evidence: Evidence = Field(description="Evidence for the runtime of the recipe.")
     proofs: tuple[Evidence, ...]
     unproved: tuple[Evidence, ...] = Field(
-        default=(), description="What wants a GPU where there was none: it was imported."
+        default=(),
+        description="Runtimes that need a GPU on a machine without one; they were only imported.",
     )
 
 
@@ -94,10 +99,10 @@ class BundleCheck(Document):
     """
 
     file: Line
-    files: int = Field(description="Files in it, SHA256SUMS aside.")
-    changed: tuple[str, ...] = Field(description="Files that are not as they were packed.")
+    files: int = Field(description="Number of files without SHA256SUMS.")
+    changed: tuple[str, ...] = Field(description="Files that changed after packing.")
     contradictions: tuple[str, ...] = Field(
-        default=(), description="What in it cannot be so, though every file is as it was packed."
+        default=(), description="Contradictions between files that are unchanged."
     )
     environment: Name | None = None
     id: Line | None = None
@@ -114,19 +119,21 @@ class EnvironmentEntry(Document):
     default: bool
     id: Line
     summary: str
-    site: Name | None = Field(default=None, description="Its lock's; None: that cannot be read.")
+    site: Name | None = Field(
+        default=None, description="Site of the lock; None: the lock cannot be read."
+    )
     tier: Tier | None = Field(description="The highest tier ever proved; None: no proof left.")
-    proved: str | None = Field(description="When it was last proved, ISO 8601 in UTC.")
+    proved: str | None = Field(description="Time of the last proof, ISO 8601 in UTC.")
     execution: Literal["native", "emulated"] | None = Field(
-        default=None, description="How what was proved last ran; None: no proof left."
+        default=None, description="Execution of the last proof; None: no proof left."
     )
     stand_ins: tuple[str, ...] = Field(
-        default=(), description="What only stood in: it is no proof of the recipe itself."
+        default=(), description="Stand-ins. With them, the smoke test does not prove the recipe."
     )
     last_failed: bool = Field(description="Whether the newest smoke test failed.")
-    waived: tuple[AdvisoryId, ...] = Field(default=(), description="Risks that were taken.")
-    warnings: int = Field(default=0, description="Known problems, and those not ruled out.")
-    damaged: tuple[str, ...] = Field(default=(), description="Records of it that cannot be read.")
+    waived: tuple[AdvisoryId, ...] = Field(default=(), description="Waived advisories.")
+    warnings: int = Field(default=0, description="Number of known and undecided problems.")
+    damaged: tuple[str, ...] = Field(default=(), description="Records that cannot be read.")
 
 
 class UnfinishedBuild(Document):
@@ -141,13 +148,13 @@ class ExternalEntry(Document):
 
     name: Name
     path: Line
-    imported: Line = Field(description="When it was looked at, ISO 8601 in UTC.")
+    imported: Line = Field(description="Time of the import, ISO 8601 in UTC.")
     kind: Line
     python: Line | None = None
     arch: Line | None = None
-    errors: int = Field(description="Of the findings at that time.")
+    errors: int = Field(description="Number of errors found by the import.")
     warnings: int
-    there: bool = Field(description="Whether something lies at its path now.")
+    there: bool = Field(description="Whether its path exists now.")
 
 
 class Listing(Document):
@@ -158,25 +165,25 @@ class Listing(Document):
     arch: Line
     shared: Line | None = Field(default=None, description="The group whose members share it.")
     misfits: tuple[str, ...] = Field(
-        default=(), description="Folders whose group or modes are not those of a shared root."
+        default=(), description="Folders with a wrong group or mode for a shared root."
     )
     environments: tuple[EnvironmentEntry, ...]
     unfinished: tuple[UnfinishedBuild, ...] = ()
     damaged: tuple[str, ...] = Field(default=(), description="Registries that cannot be read.")
     external: tuple[ExternalEntry, ...] = Field(
-        default=(), description="Environments of others, with what was found of them."
+        default=(), description="External environments with their findings."
     )
 
 
 class ImageFacts(Document):
     """What an image says of itself."""
 
-    file: Line = Field(description="As it was named.")
+    file: Line = Field(description="File name as given by the user.")
     format: ImageFormat
-    arch: Line | None = Field(description="None: one that no recipe is for.")
-    bytes: int | None = Field(default=None, description="Size of its file; None of a folder.")
+    arch: Line | None = Field(description="None: an architecture that no recipe supports.")
+    bytes: int | None = Field(default=None, description="Size of the file; None for a folder.")
     binds: tuple[Line, ...] = Field(
-        default=(), description="Folders of the site's modules that it takes from the machine."
+        default=(), description="Folders with modules of the site that it binds from the machine."
     )
 
 
@@ -184,7 +191,7 @@ class Info(Document):
     """All that is known of one published environment."""
 
     image: ImageFacts | None = Field(
-        default=None, description="What it was read from; None: a root on this machine."
+        default=None, description="The image that was read; None: an environment of a root."
     )
 
     environment: Name
@@ -195,28 +202,28 @@ class Info(Document):
         default=None, description="The group that shares the root: its members trust one another."
     )
     misfits: tuple[str, ...] = Field(
-        default=(), description="Folders whose group or modes are not those of a shared root."
+        default=(), description="Folders with a wrong group or mode for a shared root."
     )
     prefix: Line
     modulefile: Line
     lock: Lock
     evidence: tuple[Evidence, ...]
     contract: tuple[ContractRow, ...] = Field(
-        default=(), description="Of an image, where a site is named: whether the two fit."
+        default=(), description="For an image and a site: whether they fit together."
     )
     on_site: tuple[Evidence, ...] = Field(
         default=(),
-        description="Of an image, where a site is named: smoke tests there, kept beside the image.",
+        description="For an image and a site: smoke tests at this site, stored next to the image.",
     )
     manifest: Literal["published", "later"] | None = Field(
-        default=None, description="When its files were recorded; None: they were not."
+        default=None, description="When the files were recorded; None: not recorded."
     )
     damaged: tuple[str, ...] = Field(
         default=(),
-        description="Records of smoke tests that cannot be read: they count for nothing.",
+        description="Records of smoke tests that cannot be read; they are ignored.",
     )
     changed: tuple[str, ...] | None = Field(
-        default=None, description="Files that are not as recorded; None: not compared."
+        default=None, description="Files that differ from the manifest; None: not compared."
     )
 
 
@@ -230,7 +237,7 @@ class Attestation(Document):
     number: int
     form: DocumentForm
     recorded: bool
-    text: str = Field(description="The document, as it is: CycloneDX, or in-toto.")
+    text: str = Field(description="The document: CycloneDX or in-toto.")
 
 
 class DefaultChange(Document):
@@ -245,19 +252,19 @@ class LaunchLine(Document):
     """What starts a program on all ranks of an environment."""
 
     environment: Name
-    number: int | None = Field(description="None: nothing of it is published.")
+    number: int | None = Field(description="None: not published.")
     contract: tuple[ContractRow, ...] = Field(
-        default=(), description="Of an image: what it and the site agree on."
+        default=(), description="For an image: whether it fits the site."
     )
     launcher: Line = Field(description="Its kind: openmpi, srun, ...")
     ranks: int | None = Field(
-        description="None: one for every GPU, and how many a node has is not known."
+        description="None: one for each GPU; the number of GPUs per node is unknown."
     )
-    hosts: tuple[Line, ...] = Field(description="host:slots; none: this machine alone.")
-    hosts_from: Line = Field(description="Who named them.")
+    hosts: tuple[Line, ...] = Field(description="host:slots; empty: only this machine.")
+    hosts_from: Line = Field(description="Source of the hosts.")
     words: tuple[str, ...] = Field(
-        description="The line, the program and its words last. It begins with a check that ends it "
-        "where the environment is not loaded."
+        description="The command line, the program and its arguments last. It begins with a check "
+        "that fails if the environment is not loaded."
     )
 
 
@@ -298,10 +305,10 @@ class RecipeDraft(Document):
 
     name: Name
     recipe: str
-    site: tuple[Line, ...] = Field(description="What the site's document has to state.")
-    unknown: tuple[Line, ...] = Field(description="Not in the recipe: nothing says it.")
-    differs: tuple[Line, ...] = Field(description="What create makes otherwise.")
-    file: Line | None = Field(default=None, description="Where it was written.")
+    site: tuple[Line, ...] = Field(description="What the site file must state.")
+    unknown: tuple[Line, ...] = Field(description="What the recipe lacks because it is unknown.")
+    differs: tuple[Line, ...] = Field(description="Differences of an environment made by create.")
+    file: Line | None = Field(default=None, description="File that was written.")
 
 
 class RowMatch(Document):
@@ -310,13 +317,13 @@ class RowMatch(Document):
     id: AdvisoryId
     kind: Line
     verdict: Verdict
-    severity: Severity = Field(description="What it weighs here.")
+    severity: Severity = Field(description="Severity for these versions.")
     summary: Line
     about: tuple[Line, ...] = Field(description="component@version")
     open: tuple[Line, ...] = Field(
-        default=(), description="Facts, or components beside it, that it depends on."
+        default=(), description="Facts or other components that it depends on."
     )
-    remedy: Line | None = Field(default=None, description="What lifts it, where it is lifted.")
+    remedy: Line | None = Field(default=None, description="The remedy that lifts it, if one does.")
     fix: Line | None = None
     link: Line
 
@@ -336,11 +343,11 @@ class ImportResult(Document):
     """A recipe that was made of another tool's file."""
 
     name: Name
-    form: Line = Field(description="What the file is, such as a lock of pixi.")
+    form: Line = Field(description="Kind of file, such as a lock of pixi.")
     arch: Arch
-    file: Line | None = Field(description="Where it was written.")
+    file: Line | None = Field(description="File that was written.")
     recipe: str
-    left_out: tuple[str, ...] = Field(description="What the file says and the recipe does not.")
+    left_out: tuple[str, ...] = Field(description="Contents of the file that the recipe lacks.")
 
 
 class LockCheck(Document):
@@ -348,4 +355,4 @@ class LockCheck(Document):
 
     file: Line
     id: Line
-    changed: tuple[Line, ...] = Field(description="Inputs that are not what they were.")
+    changed: tuple[Line, ...] = Field(description="Inputs that changed.")

@@ -111,7 +111,7 @@ class PlanFinding(Document):
     status: FindingStatus
     severity: Severity
     summary: Line
-    components: tuple[Line, ...] = Field(description="component@version, those it is about.")
+    components: tuple[Line, ...] = Field(description="Affected components: component@version.")
     fix: Line | None = None
     link: Line = Field(description="Its first source.")
     facts: tuple[Line, ...] = ()
@@ -157,24 +157,25 @@ class SourceBuild(Document):
     flags: dict[VariableName, Line] = Field(default_factory=dict)
     homes: dict[VariableName, Line] = Field(
         default_factory=dict,
-        description="Flags that are folders of the prefix, relative to it; '.' is the prefix.",
+        description="Flags whose values are folders of the prefix, relative to it; '.' is the "
+        "prefix.",
     )
     environment: dict[VariableName, Line] = Field(
-        default_factory=dict, description="Further variables of its build: remedies."
+        default_factory=dict, description="Further variables of the build: remedies."
     )
     pip_options: tuple[Line, ...] = ()
     build_requires: tuple[Line, ...] = Field(
-        default=(), description="What its build needs in a release of its own: setuptools<60."
+        default=(), description="Requirements that only this build has: setuptools<60."
     )
     patches: tuple[Line, ...] = ()
     tree: GitRevision | None = Field(
-        default=None, description="Its sources, where they are no archive of the index."
+        default=None, description="Its git tree, if its sources are not an archive of the index."
     )
     frameworks: tuple[Name, ...] = Field(
-        default=(), description="What it is built for: torch, tensorflow, mxnet."
+        default=(), description="Frameworks that it is built for: torch, tensorflow, mxnet."
     )
     links: tuple[Name, ...] = Field(
-        default=(), description="What its libraries are linked with: mpi, nccl."
+        default=(), description="Components that its libraries link to: mpi, nccl."
     )
 
 
@@ -196,12 +197,12 @@ class RuntimePlan(Document):
     source_sha256: Sha256
     bundled: bool = True
     aliases: tuple[AliasName, ...] = Field(
-        default=(), description="Names that it answers to as well, such as horovod."
+        default=(), description="Further names under which it can be imported, such as horovod."
     )
     beside: RuntimeName | None = Field(
         default=None,
-        description="What the recipe's programs talk through instead, where they are started in "
-        "a way of its own: by ddlrun, or with TF_CONFIG on every rank.",
+        description="The runtime that programs use if its own launch method starts them: ddlrun, "
+        "or TF_CONFIG on every rank.",
     )
 
 
@@ -229,16 +230,16 @@ class PlanChannel(Document):
     name: ChannelName
     url: LockUrl
     canonical: LockUrl | None = Field(
-        default=None, description="The channel's own URL, where a copy of the site was read."
+        default=None, description="URL of the channel itself, if a mirror of the site was read."
     )
     mirrors: tuple[LockUrl, ...] = Field(
         default=(),
-        description="The site's other copies, asked for what the one that was read lacks.",
+        description="Other mirrors of the site, for files that the first one lacks.",
     )
     accept: dict[VariableName, Line] = Field(default_factory=dict)
     licence: Line | None = None
     keys: Annotated[tuple[Line, ...], AfterValidator(no_content_trust)] = Field(
-        default=(), description="Of earlier locks: keys of conda's content trust."
+        default=(), description="In earlier locks: keys of conda's content trust."
     )
 
 
@@ -253,26 +254,24 @@ class Plan(Document):
     backend: BackendName
     system_site_packages: bool
     python: AbsolutePath | None = Field(
-        description="The interpreter that a virtualenv is made with; None: conda brings it."
+        description="The interpreter that creates the virtualenv; None: conda installs it."
     )
     pins: tuple[Pin, ...]
-    build_pins: tuple[Pin, ...] = Field(
-        default=(), description="Needed to build, not part of the environment."
-    )
+    build_pins: tuple[Pin, ...] = Field(default=(), description="Components that only builds need.")
     brought: tuple[Pin, ...] = Field(
-        default=(), description="Comes along with the modules, asked for by nobody."
+        default=(), description="Additional components of the modules that nothing requires."
     )
     packages: tuple[Line, ...] = ()
     conda_specs: tuple[Line, ...] = Field(
         default=(),
-        description="MatchSpecs of what else is taken from the channels, or which build.",
+        description="MatchSpecs of additional packages of the channels, or of builds.",
     )
     modules: Modules = Modules()
     builds: tuple[SourceBuild, ...] = ()
     verified: tuple[SourceBuild, ...] = Field(
         default=(),
-        description="What a module brings and is looked at as what is built; of its flags, only "
-        "those that the recipe states are known.",
+        description="Components of modules that are verified like builds; only flags that the "
+        "recipe states are known.",
     )
     findings: tuple[PlanFinding, ...] = ()
     site_findings: tuple[SiteFinding, ...] = ()
@@ -285,7 +284,9 @@ class Plan(Document):
     pip_indexes: tuple[LockUrl, ...] = ()
     find_links: tuple[LockUrl, ...] = ()
     channels: tuple[PlanChannel, ...] = ()
-    profile: Profile | None = Field(default=None, description="Measured by it while it runs.")
+    profile: Profile | None = Field(
+        default=None, description="The profiler that measures the ranks."
+    )
     steps: tuple[Step, ...]
     inputs: tuple[Input, ...] = ()
 

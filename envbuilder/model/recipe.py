@@ -139,25 +139,25 @@ def _each_package_once(specs: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Runtime(Document):
-    """The collective runtime that the environment is for."""
+    """The collective runtime of the environment."""
 
     package: RuntimeName = "distributed-dl-training"
     origin: Literal["build", "module"] = Field(
         default="build",
-        description="module: the site's own Horovod, which is loaded and proved, never built.",
+        description="module: load and prove the Horovod of the site; never build one.",
     )
     version: VersionRange = Field(
-        default="*", description="Which releases of it; the bundled one has a single release."
+        default="*", description="Allowed releases; the bundled runtime has only one."
     )
     flags: dict[FreeVariable, FlagValue] = Field(
         default_factory=dict,
-        description="Its build variables by their own names, such as HOROVOD_GPU_ALLREDUCE; of a "
-        "module's, what its builder set.",
+        description="Build variables by their own names, such as HOROVOD_GPU_ALLREDUCE; for "
+        "origin: module, those that its builder set.",
     )
     aliases: Annotated[tuple[AliasName, ...], _once("alias")] = Field(
         default=(),
-        description="Names under which programs find the bundled runtime as well: horovod, for "
-        "those that import horovod.torch where no Horovod is.",
+        description="Further names under which programs can import the bundled runtime: horovod, "
+        "for programs that import horovod.torch without Horovod.",
     )
     source: Line | None = Field(
         default=None,
@@ -190,14 +190,14 @@ class Runtime(Document):
 
 
 class Smoke(Document):
-    """How the environment is proved."""
+    """Settings of the smoke test."""
 
-    ranks: int = Field(default=2, ge=2, le=4096, description="MPI ranks to start.")
+    ranks: int = Field(default=2, ge=2, le=4096, description="Number of MPI ranks to start.")
     max_bytes: int = Field(
         default=64 * 1024 * 1024, ge=4, le=2**31, description="Largest message in bytes."
     )
     timeout: int = Field(
-        default=120, ge=5, le=86400, description="Seconds after which a run counts as hung."
+        default=120, ge=5, le=86400, description="Seconds until a run counts as hung."
     )
 
 
@@ -225,30 +225,32 @@ def _with_python(stack: dict[str, str]) -> dict[str, str]:
 
 
 class ArchVariant(Document):
-    """What is another on one architecture; what is left out is the recipe's."""
+    """Differences for an architecture (default of each key: that of the recipe)."""
 
     summary: Line | None = None
     stack: Annotated[dict[Name, Constraint], AfterValidator(_with_python)] | None = Field(
-        default=None, min_length=1, description="The whole stack there."
+        default=None, min_length=1, description="The complete stack on this architecture."
     )
     system_site_packages: bool | None = None
 
 
 class RecipeImage(Document):
-    """What an image of the recipe begins with, and where its stack is from."""
+    """The base of an image of the recipe, and the origin of its stack."""
 
     base: Line | None = Field(
-        default=None, description="As --base has it; a path is relative to the recipe's file."
+        default=None,
+        description="Base of the image, in the form of --base; a path is relative to the recipe's "
+        "file.",
     )
     stack: Literal["packages", "modules"] = Field(
         default="packages",
-        description="packages: what the base lacks is from indexes and channels, and in the image; "
-        "modules: the site's, which the image binds in.",
+        description="packages: the image contains packages of indexes and channels that the base "
+        "lacks; modules: the image binds the modules of the site.",
     )
 
 
 class Recipe(Document):
-    """What is wanted. ``stack`` holds constraints; the resolver chooses who provides what."""
+    """A requested environment. ``stack``: constraints; the resolver chooses the providers."""
 
     schema_: Literal[1] = Field(alias="schema")
     name: Annotated[Name, AfterValidator(_not_reserved)]
@@ -257,51 +259,50 @@ class Recipe(Document):
     documented_for: dict[Arch, Name] = Field(default_factory=dict)
     for_arch: dict[Arch, ArchVariant] = Field(
         default_factory=dict,
-        description="What is another on an architecture: summary, stack, system-site-packages.",
+        description="Differences for an architecture: summary, stack, system-site-packages.",
     )
     backend: Annotated[BackendName, BeforeValidator(_no_target)] = "virtualenv"
     system_site_packages: bool = False
     stack: Annotated[dict[Name, Constraint], AfterValidator(_with_python)] = Field(min_length=1)
     toolchain: Line | None = Field(
         default=None,
-        description="The toolchain generation to prefer, such as 2018b; none: the site's.",
+        description="The toolchain generation to prefer, such as 2018b (default: the site's).",
     )
     uses: tuple[Use, ...] = Field(
-        default=(), description="What the programs will do that not every program does."
+        default=(), description="Features that the programs use and that not every program needs."
     )
     allow: dict[AdvisoryId, Line] = Field(
-        default_factory=dict, description="Advisories that are waived, each with the reason."
+        default_factory=dict, description="Waived advisories, each with a reason."
     )
     pip_names: dict[Name, Line] = Field(
         default_factory=dict,
-        description="Another distribution of the same component, such as tensorflow: "
-        "tensorflow-cpu.",
+        description="Another distribution of a component, such as tensorflow: tensorflow-cpu.",
     )
     from_source: tuple[Name, ...] = Field(
         default=(),
-        description="Components of the stack that are compiled from their sources, and never taken "
-        "from a module or as a wheel.",
+        description="Components of the stack to compile from source, never to take from a module "
+        "or wheel.",
     )
     packages: tuple[PipRequirement, ...] = Field(
-        default=(), description="Further pip requirements that no knowledge is kept about."
+        default=(), description="Additional pip requirements that are not components."
     )
     conda_packages: Annotated[tuple[CondaSpec, ...], AfterValidator(_each_package_once)] = Field(
         default=(),
-        description="For the backend conda: further packages of its channels, that no knowledge is "
-        "kept about, or the builds of those of the stack.",
+        description="For backend: conda: additional packages that are not components, or builds "
+        "of components of the stack.",
     )
     env: dict[FreeVariable, Annotated[Line, AfterValidator(refuse_secret_queries)]] = Field(
-        default_factory=dict, description="Variables the environment sets when it is loaded."
+        default_factory=dict, description="Variables that loading the environment sets."
     )
     pip_indexes: tuple[CleanUrl, ...] = Field(
         default=(),
-        description="Package indexes, first one first, instead of pip's configured ones.",
+        description="Package indexes in order, instead of those in pip's configuration.",
     )
     find_links: tuple[CleanUrl, ...] = ()
     channels: Annotated[tuple[ChannelName, ...], _once("channel")] = Field(
         default=(),
-        description="For the backend conda: the channels that packages come from, first one first, "
-        "by the names of recorded ones, by URLs or as folders.",
+        description="For backend: conda: the channels in order, each as a recorded name, a URL or "
+        "a folder.",
     )
     runtime: Runtime = Runtime()
     smoke: Smoke = Smoke()

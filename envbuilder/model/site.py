@@ -43,56 +43,61 @@ FactName = Annotated[str, spelt(r"^[a-z][a-z0-9_]*$", "a fact's name such as cud
 
 
 class StatedModule(Document):
-    """What is known of one module: stated by the site, or found by looking (the snapshot).
+    """Facts about a module: stated by the site, or recorded in its snapshot.
 
-    What a site states wins over what a snapshot holds of the same module.
+    Statements of the site override the snapshot.
     """
 
     name: ModuleName
     provides: dict[Name, PlainVersion] = Field(
         default_factory=dict,
-        description="Components and versions; none: what the name says (NCCL/2.3.7-...).",
+        description="Components and versions that the module provides (default: those in its "
+        "name, NCCL/2.3.7-...).",
     )
     shadowable: tuple[Name, ...] = Field(
-        default=(), description="Provided components that another module may take the place of."
+        default=(), description="Provided components that another module may replace."
     )
     python: SitePath | None = Field(
-        default=None, description="The interpreter, where the module provides python."
+        default=None, description="The interpreter, if the module provides python."
     )
-    home: SitePath | None = Field(default=None, description="Folder that its software lies in.")
+    home: SitePath | None = Field(default=None, description="Folder of its software.")
     loads: tuple[ModuleName, ...] = Field(
-        default=(), description="Modules that it loads itself, in their order."
+        default=(), description="Modules that it loads itself, in order."
     )
     parents: tuple[tuple[ModuleName, ...], ...] = Field(
         default=(),
-        description="Hierarchical trees: what must be loaded first; any one of the alternatives.",
+        description="Hierarchical trees: alternatives of modules, one of which must be loaded "
+        "first.",
     )
     conflicts: tuple[Line, ...] = Field(
-        default=(), description="Modules, or names of modules, that may not be loaded beside it."
+        default=(), description="Modules, or names of modules, that it conflicts with."
     )
     families: tuple[Line, ...] = Field(
-        default=(), description="Of each family one module can be loaded; Lmod replaces silently."
+        default=(),
+        description="Families: only one module of a family can be loaded; Lmod replaces the other "
+        "one silently.",
     )
     facts: dict[FactName, bool | Line] = Field(
-        default_factory=dict, description="What conditions ask of it, such as cuda_aware: true."
+        default_factory=dict,
+        description="Facts for the conditions of advisories, such as cuda_aware: true.",
     )
     default: bool = Field(
-        default=False, description="The site marks it as what its bare name loads."
+        default=False, description="Whether the name without a version loads this module."
     )
     toolchain: Line | None = Field(
-        default=None, description="Its toolchain generation where its name does not say it."
+        default=None, description="Its toolchain generation, if its name does not contain one."
     )
 
 
 class SiteLauncher(Document):
-    """How ranks are started. ``command`` is put before ``-n RANKS PROGRAM``."""
+    """The command that starts ranks; ``-n RANKS PROGRAM`` follows it."""
 
     kind: LauncherName = "custom"
     command: tuple[Line, ...] = Field(min_length=1)
 
 
 class SiteFacts(Document):
-    """What conditions ask of a site; what is left out is unknown."""
+    """Facts of a site for the conditions of advisories; a missing fact is unknown."""
 
     os: Line | None = None
     glibc: PlainVersion | None = None
@@ -100,14 +105,15 @@ class SiteFacts(Document):
     driver: PlainVersion | None = None
     driver_cuda: PlainVersion | None = Field(
         default=None,
-        description="The newest CUDA that its driver runs, as nvidia-smi says: __cuda for conda.",
+        description="The newest CUDA that the driver supports, as nvidia-smi reports it; conda's "
+        "__cuda.",
     )
     network: tuple[Name, ...] | None = None
     gpu: tuple[Line, ...] | None = Field(
         default=None, description="Compute capabilities such as sm_70; [] for no GPU."
     )
     offline: bool | None = Field(
-        default=None, description="Whether builds run where no package index is reached."
+        default=None, description="Whether builds run without access to a package index."
     )
     gpus_per_node: int | None = Field(
         default=None, ge=0, le=1024, description="GPUs of one node; 0 for none."
@@ -121,10 +127,11 @@ class SiteFacts(Document):
     )
     gpudirect: bool | None = Field(
         default=None,
-        description="Whether network cards reach GPU memory at all, by such a module or DMA-BUF.",
+        description="Whether network cards can reach GPU memory, by a kernel module or DMA-BUF.",
     )
     pmi: tuple[Name, ...] | None = Field(
-        default=None, description="What srun can start ranks by (srun --mpi=list): pmi2, pmix."
+        default=None,
+        description="Interfaces by which srun starts ranks (srun --mpi=list): pmi2, pmix.",
     )
 
 
@@ -137,16 +144,16 @@ DEBIAN_ARCHES: Mapping[str, str] = {"x86_64": "amd64", "aarch64": "arm64", "ppc6
 
 
 class DebianSystem(Document):
-    """A Debian that can stand for the site's machines: what ``create --emulate`` builds in."""
+    """A Debian similar to the site's machines, for ``create --emulate``."""
 
-    suite: SuiteName = Field(description="The release by its code name, such as bookworm.")
+    suite: SuiteName = Field(description="Code name of the release, such as bookworm.")
     packages: tuple[PackageName, ...] = Field(
-        min_length=1, description="Packages beside the smallest system."
+        min_length=1, description="Packages to install in addition to the minimal system."
     )
 
 
 class Partition(Document):
-    """A part of the site with hardware or modules of its own. What is left out is the site's."""
+    """A part of the site with its own hardware or modules (default of each key: the site's)."""
 
     summary: Line
     arch: Arch
@@ -155,58 +162,68 @@ class Partition(Document):
 
 
 class Runner(Document):
-    """What runs jobs of continuous integration (``envbuild ci``), and where."""
+    """A runner of the jobs of continuous integration (``envbuild ci``)."""
 
     tags: tuple[Line, ...] = Field(
-        default=(), description="Tags (GitLab) or labels (GitHub, Jenkins) that it is known by."
+        default=(), description="Tags (GitLab) or labels (GitHub, Jenkins) of the runner."
     )
-    gpus: bool = Field(default=False, description="Whether programs find the site's GPUs there.")
+    gpus: bool = Field(default=False, description="Whether the runner has the site's GPUs.")
     scheduler_parameters: Line | None = Field(
         default=None,
-        description="What Jacamar CI hands to the scheduler for each job: -W 0:30 -nnodes 1.",
+        description="Options that Jacamar CI passes to the scheduler for each job: -W 0:30 "
+        "-nnodes 1.",
     )
     in_job: tuple[Line, ...] = Field(
         default=(),
-        description="For a runner that is in no job itself: the words that start a command in "
-        "one, such as [salloc, --partition=ml].",
+        description="For a runner outside of a job: the command that starts a command in a job, "
+        "such as [salloc, --partition=ml].",
     )
 
 
 class ImageCI(Document):
-    """Of which recipes a site's pipelines make images, and what these begin with."""
+    """The images that the pipelines of a site build."""
 
     base: Line | None = Field(
         default=None,
-        description="As --base of `envbuild image` takes it, there where ranks are started. Else "
-        "the Debian that the site states.",
+        description="Base of the images, in the form of --base of `envbuild image`, on the runner "
+        "that starts ranks (default: the site's debian).",
     )
-    format: ImageFormat = Field(default="sif", description="As --format of `envbuild image`.")
-    recipes: tuple[Name, ...] = Field(default=(), description="Of these; else of every one.")
+    format: ImageFormat = Field(
+        default="sif", description="Format of the images, as for --format of `envbuild image`."
+    )
+    recipes: tuple[Name, ...] = Field(
+        default=(), description="Recipes to build images of (default: all)."
+    )
 
 
 class SiteCI(Document):
-    """How a site's pipelines run; what is left out: on any runner, envbuild on its path."""
+    """Settings of the pipelines of a site (default: any runner, with envbuild on PATH)."""
 
     setup: tuple[Line, ...] = Field(
-        default=(), description="Lines of bash that put envbuild on the search path."
+        default=(), description="Lines of bash that add envbuild to PATH."
     )
     build: Runner = Field(
-        default=Runner(), description="Where is planned, locked and built, with a network."
+        default=Runner(),
+        description="Runner of the jobs that plan, lock and build; it needs a network.",
     )
-    prove: Runner = Field(default=Runner(), description="Where ranks are started.")
+    prove: Runner = Field(default=Runner(), description="Runner of the jobs that start ranks.")
     image: ImageCI | None = Field(
-        default=None, description="The images that are made as well; left out: none."
+        default=None, description="Images to build as well (default: none)."
     )
 
 
 class SiteImage(Document):
-    """What the images of a site's stacks begin with, and take from its machines."""
+    """The base of the images of a site's stacks, and the folders that they bind."""
 
     base: Line | None = Field(
-        default=None, description="As --base has it; a path is relative to the site's file."
+        default=None,
+        description="Base of the images, in the form of --base; a path is relative to the site "
+        "file.",
     )
     binds: tuple[Line, ...] = Field(
-        default=(), description="Of recipes that take the site's modules: as --bind has each."
+        default=(),
+        description="Folders to bind for recipes that use the site's modules, each in the form of "
+        "--bind.",
     )
 
 
@@ -237,7 +254,7 @@ RegistryCopies = Annotated[
 
 
 class Site(Document):
-    """Where: architectures, module system, interpreters, launcher, places and mirrors."""
+    """A site: architectures, module system, interpreters, launcher, folders and mirrors."""
 
     schema_: Literal[1] = Field(alias="schema")
     name: Name
@@ -245,16 +262,16 @@ class Site(Document):
     arch: tuple[Arch, ...] = Field(min_length=1)
     module_system: ModuleSystem = "none"
     module_init: SitePath | None = Field(
-        default=None, description="File that a bash script sources to get the module command."
+        default=None, description="File that a bash script sources to define the module command."
     )
     module_trees: tuple[SitePath, ...] = ()
     preload: tuple[ModuleName, ...] = Field(
-        default=(), description="Modules that are loaded before all others, such as modenv/ml."
+        default=(), description="Modules to load before all others, such as modenv/ml."
     )
     snapshot: Line | None = Field(
         default=None,
-        description="File with what the module trees hold, relative to this one; "
-        "envbuild sites snapshot makes it.",
+        description="File with the contents of the module trees, relative to the site file; "
+        "envbuild sites snapshot writes it.",
     )
     modules: tuple[StatedModule, ...] = ()
     toolchain: Line | None = Field(
@@ -264,43 +281,48 @@ class Site(Document):
     partitions: dict[Name, Partition] = Field(default_factory=dict)
     scheduler: SchedulerName | None = None
     pythons: tuple[SitePath, ...] = Field(
-        default=(), description="Interpreters to consider; none given: those found on PATH."
+        default=(), description="Interpreters to consider (default: those on PATH)."
     )
     origins: tuple[Origin, ...] = Field(
-        default=("module", "system", "pip", "build"), min_length=1, description="Whom to ask first."
+        default=("module", "system", "pip", "build"),
+        min_length=1,
+        description="Origins of components, the preferred one first.",
     )
     launcher: SiteLauncher | None = Field(
-        default=None, description="None: the launcher of the MPI that the plan holds."
+        default=None,
+        description="The launcher of ranks (default: the launcher of the planned MPI).",
     )
     base: SitePath | None = Field(
         default=None, description="Folder for roots: <base>/<site>/<arch>."
     )
     debian: DebianSystem | None = Field(
-        default=None, description="A Debian as its machines have it, for create --emulate."
+        default=None, description="A Debian like that of the site's machines, for create --emulate."
     )
-    image: SiteImage = Field(default=SiteImage(), description="Images of its stacks.")
-    ci: SiteCI = Field(default=SiteCI(), description="Runners of the pipelines of envbuild ci.")
+    image: SiteImage = Field(
+        default=SiteImage(), description="Settings of images of the site's stacks."
+    )
+    ci: SiteCI = Field(default=SiteCI(), description="Settings of the pipelines of envbuild ci.")
     pip_indexes: tuple[CleanUrl, ...] = ()
     find_links: tuple[CleanUrl, ...] = ()
     channels: dict[ChannelName, Mirrors] = Field(
         default_factory=dict,
-        description="Copies that the site keeps of conda channels: one URL or folder, or several "
-        "that are tried in this order.",
+        description="Mirrors of conda channels: one URL or folder, or several to try in this "
+        "order.",
     )
     registries: dict[RegistryName, RegistryCopies] = Field(
         default_factory=dict,
-        description="What the site's machines ask in place of a registry of images: one URL of a "
-        "copy or proxy, or several that are tried in this order.",
+        description="Mirrors or proxies of registries of images: one URL, or several to try in "
+        "this order.",
     )
     channel_order: tuple[ChannelName, ...] = Field(
         default=(),
-        description="The order of a recipe's conda channels here; those that are not named keep "
-        "theirs, behind these.",
+        description="The order of the conda channels of recipes at this site; other channels "
+        "follow in the order of the recipe.",
     )
 
 
 class Interpreter(Document):
-    """A Python that was asked about itself."""
+    """A Python interpreter of the machine."""
 
     path: AbsolutePath
     version: PlainVersion
@@ -309,18 +331,18 @@ class Interpreter(Document):
 
 
 class SystemComponent(Document):
-    """A component that the machine itself has, outside modules: a compiler, CMake, an MPI."""
+    """A component of the machine, outside of modules: a compiler, CMake, an MPI."""
 
     component: Name
     version: PlainVersion
-    locator: Line = Field(description="The program that said so: /usr/bin/g++.")
+    locator: Line = Field(description="The program that reports the version: /usr/bin/g++.")
     facts: dict[FactName, bool | Line] = Field(default_factory=dict)
 
 
 class Tree(Document):
-    """One module tree as a snapshot found it.
+    """A module tree of a snapshot.
 
-    ``sha256`` is over the names and contents of its modulefiles; None: not taken from files.
+    ``sha256``: hash of the names and contents of its modulefiles; None: not recorded from files.
     """
 
     path: SitePath
@@ -328,17 +350,22 @@ class Tree(Document):
 
 
 class Snapshot(Document):
-    """What a site held when it was looked at. The resolver works from this, never from the site.
+    """The contents of a site at one time. The resolver reads the snapshot, never the site.
 
-    ``taken`` is a day (2021-12-01). ``live``: by looking at the site itself; ``documented``: from
-    what its documentation lists.
+    ``taken``: a date (2021-12-01). ``live``: recorded at the site; ``documented``: taken from its
+    documentation.
     """
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     kind: Literal["live", "documented"] = "live"
     taken: Day | None = None
-    source: Line | None = Field(default=None, description="What made it, or what it was read from.")
-    module_system: Line | None = Field(default=None, description="Name and version.")
+    source: Line | None = Field(
+        default=None,
+        description="The program that wrote the snapshot, or the document it is taken from.",
+    )
+    module_system: Line | None = Field(
+        default=None, description="Name and version of the module system."
+    )
     preload: tuple[ModuleName, ...] = ()
     trees: tuple[Tree, ...] = ()
     interpreters: tuple[Interpreter, ...] = ()

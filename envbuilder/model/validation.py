@@ -30,7 +30,7 @@ class CheckInfo(Document):
     severity: Severity
     title: Line
     why: Line = Field(description="Why it matters.")
-    fix: Line = Field(description="What to do about it.")
+    fix: Line = Field(description="What to do.")
     source: Line
 
 
@@ -46,7 +46,7 @@ class Finding(Document):
     fix: Line
     source: Line
     accepted: Line | None = Field(
-        default=None, description="Why the baseline accepts it: it then counts as none."
+        default=None, description="The reason if the baseline accepts it; it then does not count."
     )
 
 
@@ -64,7 +64,9 @@ class Acceptance(Document):
 
     id: Line
     summary: Line | None = Field(
-        default=None, description="As validate prints it; * is anything. None: all of the id."
+        default=None,
+        description="The summary as validate prints it; * matches any text. None: all findings of "
+        "the id.",
     )
     reason: Line
 
@@ -83,7 +85,7 @@ class ForeignProof(Document):
     path: Line = Field(description="The environment.")
     execution: Literal["native", "emulated"]
     time: Moment
-    log: Line | None = Field(description="Where its log lies; None: it was not kept.")
+    log: Line | None = Field(description="Path of the log; None: not stored.")
     request: LaunchRecord
     result: SmokeResult
 
@@ -94,32 +96,32 @@ class Validation(Document):
     schema_: Literal[1] = Field(default=1, alias="schema")
     path: Line
     kind: EnvironmentKind
-    python: Line | None = Field(description="Its version, as the environment says it.")
-    arch: Line | None = Field(description="Of its interpreter: x86_64, ppc64le, ...")
-    distributions: int = Field(description="Installed in it, by their metadata.")
-    libraries: int = Field(description="ELF libraries below its folders of packages.")
-    files: int = Field(description="Files that its packages recorded.")
+    python: Line | None = Field(description="The version that the environment reports.")
+    arch: Line | None = Field(description="Architecture of its interpreter: x86_64, ppc64le, ...")
+    distributions: int = Field(description="Number of installed distributions, by metadata.")
+    libraries: int = Field(description="Number of ELF libraries in its package folders.")
+    files: int = Field(description="Number of files that its packages recorded.")
     modules: tuple[Line, ...] = Field(
-        default=(), description="Loaded in the shell, where these were looked at."
+        default=(), description="Modules loaded in the shell, if they were examined."
     )
     imported: tuple[Line, ...] = Field(
-        default=(), description="What --run imported, or tried to, each in a process of its own."
+        default=(), description="Modules that --run tried to import, each in a separate process."
     )
     proofs: tuple[ForeignProof, ...] = Field(
-        default=(), description="Of the ranks that --run started; a failed one is the last."
+        default=(), description="Proofs of the ranks that --run started; a failed one is last."
     )
     not_proved: Line | None = Field(
-        default=None, description="Why --run started no ranks, or not all that it could elsewhere."
+        default=None, description="Why --run started no ranks, or not all possible ones."
     )
-    findings: tuple[Finding, ...] = Field(description="The worst first.")
+    findings: tuple[Finding, ...] = Field(description="Findings, errors first.")
     undecided: tuple[RowMatch, ...] = Field(
-        default=(), description="Rows of knowledge that depend on facts that nobody stated."
+        default=(), description="Rows of knowledge that depend on facts that are not stated."
     )
     unchecked: tuple[Unchecked, ...] = Field(
         default=(), description="What checks could not decide, because they lacked a fact."
     )
     unused: tuple[Acceptance, ...] = Field(
-        default=(), description="Rows of the baseline that no finding here fits."
+        default=(), description="Rows of the baseline that match no finding."
     )
 
     @property

@@ -124,7 +124,7 @@ def render_foreign_smoke(
     not lie in it, so that its compiler wrapper is asked where it does.
     """
     return _render_outside(
-        f"Environment {prefix}, as it was found",
+        f"Environment {prefix}, not built by envbuild",
         (*start.words, *_ranks_program(prefix, proof)),
         start,
         setup=[

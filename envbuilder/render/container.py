@@ -189,7 +189,7 @@ def _hybrid(lock: Renderable) -> Iterator[str]:
         if host := bases().host_mpi.get(pin.component):
             yield f"The image has {pin.component} {pin.version}. The host needs"
             yield f"{host.called.format(major=pin.version.split('.')[0])},"
-            yield "or a Slurm with a --mpi= (srun --mpi=list) that the MPI of the image speaks."
+            yield "or a Slurm with a --mpi= (srun --mpi=list) that the MPI of the image supports."
 
 
 def exports(plan: Plan, prefix: Path) -> Iterator[Quoted]:

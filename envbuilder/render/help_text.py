@@ -12,10 +12,10 @@ from .subject import Renderable
 
 # In this order; what is only information is left to ``envbuild info``.
 _HEADS: Mapping[FindingStatus, str] = {
-    "waived": "Risks that were taken:",
-    "lifted": "Known problems that a remedy lifts:",
+    "waived": "Waived advisories:",
+    "lifted": "Known problems that a remedy solves:",
     "warning": "Known problems:",
-    "unknown": "Undecided, depends on facts that were not given:",
+    "unknown": "Undecided, because facts are not stated:",
 }
 
 
@@ -74,15 +74,15 @@ def _module_notes(modules: Modules) -> Iterator[str]:
     yield from ("", "Loads the site's modules:")
     yield from _indented(f"{what} {name}" for what, name in modules.actions())
     if modules.trees:
-        yield "If one is unknown, first: module use"
+        yield "If the module system does not find them, first run: module use"
         yield from _indented(modules.trees)
     if modules.replaced:
         names = ", ".join(each.module for each in modules.replaced)
         yield from (
             "",
-            f"The module system then warns that {names} is missing: that is meant.",
-            "Unloading this module does not bring it back, and what had brought it may stay:",
-            "module purge, or a new shell, begins afresh.",
+            f"The module system then warns that {names} is missing. This is intended.",
+            "Unloading this module does not restore it, and modules that loaded it may remain.",
+            "To reset the shell, run module purge or start a new shell.",
         )
 
 

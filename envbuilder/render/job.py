@@ -69,8 +69,8 @@ def _absent(lock: Renderable, module: str) -> tuple[str, str]:
     """Return what the script says where the prefix is not there."""
     if isinstance(lock, Lock):
         return (
-            f"error: {module} is not here: it is not built, or it was moved or removed",
-            "hint: envbuild list shows what is built; render this script again of that",
+            f"error: {module} is missing: it is not built, or it was moved or removed",
+            "hint: envbuild list shows the environments; render this script again from one of them",
         )
     return (
         f"error: {lock.plan.recipe} is not built",

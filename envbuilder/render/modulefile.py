@@ -62,7 +62,7 @@ def unfilled(
     """
     plan, modules = lock.plan, lock.plan.modules.loads
     # A module that is loaded already is not loaded again, and does not bring what it brought.
-    missing = f"{plan.recipe}: not proved like this, first: module purge; not loaded:"
+    missing = f"{plan.recipe}: not proved with these modules; run module purge first; not loaded:"
     # Without modules it can only be the user's own, and nothing was checked with it.
     pythonpath = (
         f"{plan.recipe}: packages in PYTHONPATH come before this environment's own; "
@@ -103,7 +103,7 @@ def _absent_messages(source: Renderable, places: BuildFolders) -> Iterator[str]:
     if not isinstance(source, Lock):
         words = ["envbuild", "create", plan.recipe, "--site", plan.site, "--arch", plan.arch]
         line = shlex.join([*words, "--root", str(places.prefix.parent.parent)])
-        yield f"{plan.recipe}: planned, and not built yet: {line}"
+        yield f"{plan.recipe}: planned, but not built; to build it: {line}"
 
 
 def render_tool_modulefile(tool: ToolModule, dialect: Dialect) -> str:
@@ -121,16 +121,16 @@ def render_tool_modulefile(tool: ToolModule, dialect: Dialect) -> str:
         version=tool.version,
         site=tool.site,
         program=str(tool.folder / "bin" / "envbuild"),
-        absent=f"envbuild: not installed in {tool.folder}: docs/rendering.md says how",
+        absent=f"envbuild: not installed in {tool.folder}; see docs/rendering.md",
         help=(
-            f"envbuild/{tool.version}: deep-learning environments that prove their ranks can talk",
-            f"For site {tool.site}: plans are made for it where no --site is given.",
+            f"envbuild/{tool.version}: build and prove deep-learning environments",
+            f"Site: {tool.site} (the default of --site).",
             "",
             "  envbuild recipes list",
             "  envbuild plan RECIPE",
             "  envbuild create RECIPE --root DIR",
             "",
-            "What is published for all users is in these module trees, which it brings into use:",
+            "This module adds the module trees of the published environments to MODULEPATH:",
             *(f"  {tree}" for tree in tool.trees),
         ),
         edits=[edit_line(dialect, each, tool.folder) for each in edits],
@@ -143,6 +143,6 @@ def _csh_messages(plan: Plan, places: BuildFolders, dialect: Dialect) -> Iterato
     names = sorted(e.name for e in plan.environment if bad & {*edit_value(e, places.prefix)})
     if names:
         yield (
-            f"{plan.recipe}: load it in bash or zsh; module systems cannot hand csh and tcsh the "
-            f"characters {' '.join(sorted(bad))} in {', '.join(names)}"
+            f"{plan.recipe}: load it in bash or zsh; module systems cannot escape "
+            f"{' '.join(sorted(bad))} for csh and tcsh in {', '.join(names)}"
         )

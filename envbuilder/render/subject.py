@@ -91,7 +91,7 @@ class RenderInput:
         if isinstance(self.source, Lock):
             return ()
         return (
-            "Rendered from a plan, without a lock: no file's hash is decided. With one:",
+            "Rendered from a plan without a lock, therefore without hashes. With a lock:",
             (
                 f"  envbuild lock {recipe_arguments(self.plan)} --output FILE; "
                 "envbuild render --locked FILE ..."

@@ -23,4 +23,4 @@ class SupportReport(Document):
     file: Line
     lines: int
     left_out: tuple[LeftOut, ...]
-    missing: tuple[Line, ...] = Field(default=(), description="What is missing, and why.")
+    missing: tuple[Line, ...] = Field(default=(), description="Missing parts with reasons.")

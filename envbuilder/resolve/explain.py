@@ -261,7 +261,7 @@ def _nothing_there(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator
             more = f" and {len(there) - 5} more" if len(there) > 5 else ""
             yield f"available {want.component}: {listing}{more}"
         elif len(members) > 1:
-            yield f"nothing provides {want.component} there"
+            yield f"nothing provides {want.component}"
         yield from _hidden(inputs.request, want.component, constraint)
         for name, refused in sorted(inputs.request.refused):
             if name == want.component:
@@ -318,7 +318,7 @@ def _changes(inputs: ProblemInputs, stack: Stack) -> Iterator[str]:
             also = "with " if change.kind == "add" else ""
             yield f"{also}{candidate.component} {candidate.version} ({source})"
         elif change.kind == "waive":
-            yield f"unchanged, accepting the risk: --allow {change.of.name}=REASON"
+            yield f"the same stack with a waiver: --allow {change.of.name}=REASON"
         else:
             yield f"without {change.of.name}"
 

@@ -16,7 +16,7 @@ from .rules import GroundRule
 _KINDS: Mapping[str, tuple[Severity, str | None]] = {
     "EARLY": ("error", "remove it, or use a release that reads it"),
     "LATE": ("warning", "remove it"),
-    "TEXT": ("error", "remove it if you mean no"),
+    "TEXT": ("error", "remove it to turn the option off"),
     "ZERO": ("warning", "remove it"),
     "VALUE": ("error", None),
     "HOME": ("error", "remove it: envbuild derives it from the chosen module"),

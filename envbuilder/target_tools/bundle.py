@@ -90,15 +90,15 @@ def is_inside(path: Any) -> bool:
 def changes(contents: BundleContents) -> "list[str]":
     """Return one line for each file that differs from the packed one, sorted by name."""
     if SUMS not in contents.texts:
-        return [f"{SUMS}: gone"]
+        return [f"{SUMS}: missing"]
     try:
         sums = read_sums(contents.texts[SUMS])
     except ValueError as error:
         return [f"{SUMS}: {error}"]
     files = {name: sha256 for name, sha256 in contents.files.items() if name != SUMS}
-    said = {name: "gone" for name in sums if name not in files}
-    said.update({name: "was not there" for name in files if name not in sums})
-    said.update({name: "no file" for name, sha256 in files.items() if sha256 is None})
+    said = {name: "missing" for name in sums if name not in files}
+    said.update({name: "added" for name in files if name not in sums})
+    said.update({name: "not a regular file" for name, sha256 in files.items() if sha256 is None})
     for name in set(files) - set(said):
         if files[name] != sums[name]:
             said[name] = "other content"

@@ -133,7 +133,7 @@ def install(
         else:
             version = make(bundle, facts, home, holder.environ(environ), options)
         if version and is_candidate(home.evidence(version.id)):
-            say(f"{home.name}/{version.number} is a candidate: no proof, not the default")
+            say(f"{home.name}/{version.number} is a candidate: not proved, not the default")
         elif version:
             with locks.hold(home.default_lock, say=say, group=group):
                 publish.set_default(home, version)

@@ -138,8 +138,8 @@ def compare(
     otherwise bytecode of an unchanged source is ignored.
     """
     then, now = manifest["files"], look(prefix)
-    said = {name: "gone" for name in then if name not in now}
-    said.update({name: "was not there" for name in now if name not in then})
+    said = {name: "missing" for name in then if name not in now}
+    said.update({name: "added" for name in now if name not in then})
     todo = []
     for name in sorted(set(then) & set(now)):
         before, after = then[name], now[name]

@@ -45,7 +45,7 @@ def filled(text: str, number: int, evidence: "dict[str, Any] | None", dialect: s
     for line in text.replace(NUMBER, str(number)).split("\n"):
         each = proved_lines(evidence) if quote(PROVED) in line else [PROVED]
         lines += [line.replace(quote(PROVED), quote(told)) for told in each]
-    summary = "rendered, nothing was run"
+    summary = "rendered, not tested"
     if evidence:
         how = ", with stand-ins" if evidence.get("stand-ins") else ""
         summary = f"{evidence['result']['tier']}{how}, {evidence['time']}"
@@ -55,7 +55,7 @@ def filled(text: str, number: int, evidence: "dict[str, Any] | None", dialect: s
 def proved_lines(evidence: "dict[str, Any] | None") -> "list[str]":
     """Return the lines of the help about the evidence."""
     if evidence is None:
-        return ["Proved: nothing yet (tier rendered)."]
+        return ["Proved: nothing (tier rendered)."]
     result = evidence["result"]
     nodes = ", ".join(result["nodes"]) or "unknown"
     total = Counter(check["name"] for check in result["checks"])
@@ -68,7 +68,7 @@ def proved_lines(evidence: "dict[str, Any] | None") -> "list[str]":
             evidence["execution"],
             evidence["time"],
         ),
-        *(["  no proof of the recipe: stand-ins " + stand_ins] if stand_ins else []),
+        *(["  stand-ins, so this does not prove the recipe " + stand_ins] if stand_ins else []),
         f"  smoke test {result['verdict']}: {result['ranks']} ranks in {result['seconds']:.1f} s",
         f"  site {evidence['site']}, {evidence['arch']}, nodes: {nodes}",
         f"  MPI: {result['mpi'] or 'unknown'}",

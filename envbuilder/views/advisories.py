@@ -52,7 +52,7 @@ def _fields(value: Row) -> Iterator[tuple[str, str]]:
     yield from _affected(value)
     yield "condition", "always" if value.when == "true" else value.when
     if value.when != "true":
-        yield "unknown", f"where a fact of the condition is not known: {value.unknown}"
+        yield "unknown", f"severity if a fact of the condition is not stated: {value.unknown}"
     for label, text in (("fix", value.fix), ("symptom", value.symptom), ("note", value.note)):
         if text:
             yield label, text
@@ -66,11 +66,11 @@ def _affected(value: Row) -> Iterator[tuple[str, str]]:
     ranges = subjects(value)
     if isinstance(value, Advisory):
         yield "affected", f"{value.component} {ranges[value.component]}"
-        yield from _selections("beside", value.beside)
+        yield from _selections("together", value.beside)
     elif isinstance(value, Coupling):
-        yield from _selections("given", value.given)
+        yield from _selections("requires", value.given)
         yield from _selections("needs", value.needs)
-        yield "absent", f"what is needed and not there is {value.absent}"
+        yield "absent", f"severity if a needed component is missing: {value.absent}"
     elif isinstance(value, FlagRule):
         yield "runtime", f"{value.runtime} {ranges[value.runtime]}"
 
@@ -101,14 +101,14 @@ def checked(value: CheckResult, verbose: bool = False) -> Iterator[str]:
         each.id: [said.partition(" ")[0] for said in each.open]
         for each in by_verdict.get("beside", [])
     }
-    yield from _grouped("would apply beside", beside, verbose)
+    yield from _grouped("would apply together with", beside, verbose)
     if not verbose and any(each.severity != "error" for each in value.rows):
-        yield "--verbose tells each of them, envbuild advisories show ID all of one"
+        yield "--verbose shows each advisory; envbuild advisories show ID shows one in full"
 
 
 def _holding(rows: Sequence[RowMatch], verbose: bool) -> Iterator[str]:
     """Yield what holds; of what is only good to know the ids alone."""
-    yield from ("", "known:") if rows else ("no advisory applies",)
+    yield from ("", "advisories:") if rows else ("no advisory applies",)
     told = [each for each in rows if verbose or each.severity != "info"]
     for each in told:
         yield from _match(each, verbose)
@@ -128,7 +128,7 @@ def _match(each: RowMatch, verbose: bool) -> Iterator[str]:
 
 
 def _lifted(rows: Sequence[RowMatch], verbose: bool) -> Iterator[str]:
-    head = "lifted by a remedy, which envbuild applies where it builds:"
+    head = "lifted by a remedy that envbuild applies when it builds:"
     if rows and not verbose:
         yield from filled("", f"{head} {', '.join(each.id for each in rows)}", 2)
         return
@@ -141,11 +141,11 @@ def _undecided(rows: Sequence[RowMatch], verbose: bool) -> Iterator[str]:
     """Yield what depends on facts, grouped by the fact to state; errors are told in full."""
     errors = [each for each in rows if each.severity == "error"]
     if errors:
-        yield from ("", "undecided, and an error until the fact is stated:")
+        yield from ("", "undecided; an error until the fact is stated:")
     for each in errors:
         yield from _match(each, verbose)
     facts = {each.id: [_fact(name) for name in each.open] for each in rows if each not in errors}
-    head = "undecided until it is stated (--fact NAME=VALUE, --arch):"
+    head = "undecided; state the fact with --fact NAME=VALUE or --arch:"
     yield from _grouped(head, facts, verbose)
 
 

@@ -25,16 +25,16 @@ def created(value: CreateResult) -> Iterator[str]:
     """Return what ``create`` achieved and how to use it; the last line says it in one."""
     yield from _proved(value)
     yield f"prefix: {value.prefix}"
-    yield from ("", "use it:")
+    yield from ("", "to use it:")
     yield f"  module use '{value.modulefiles}'"
     yield f"  module load {value.environment}"
     yield f"  {shlex.join(value.launch)}"
     if value.loads:
-        yield f"which loads the site's {', '.join(value.loads)}"
+        yield f"the module loads these modules of the site: {', '.join(value.loads)}"
     else:
-        yield "or, without a module system:"
+        yield "without a module system:"
         yield f"  {value.enter}"
-    yield from ("", f"{value.environment}/{value.number} is ready and the default")
+    yield from ("", f"{value.environment}/{value.number} is published and is the default")
 
 
 def _tested(evidence: Evidence) -> str:
@@ -53,10 +53,10 @@ def _proved(value: CreateResult | ImageResult) -> Iterator[str]:
         bandwidth = f"{timings[-1].bus_bandwidth:.2f} GB/s at {size(timings[-1].bytes)}"
         yield f"speed: {latency}, {bandwidth}"
     if how(value.evidence.execution):
-        yield f"on {value.evidence.arch} it runs as it was proved; its speed there is not known"
+        yield f"the smoke test was emulated: the speed on {value.evidence.arch} is unknown"
     if value.evidence.stand_ins:
         yield from filled(
-            "! no proof of the recipe, stand-ins: ", ", ".join(value.evidence.stand_ins)
+            "! stand-ins, so this does not prove the recipe: ", ", ".join(value.evidence.stand_ins)
         )
     waived = [each.id for each in value.evidence.findings if each.status == "waived"]
     if waived:
@@ -64,8 +64,8 @@ def _proved(value: CreateResult | ImageResult) -> Iterator[str]:
 
 
 _ENDS: Mapping[ImageFormat, str] = {
-    "sif": "built, proved and tested as it was packed",
-    "oci": "built, proved and tested; its files were compared as they were packed",
+    "sif": "built and proved; the packed image was tested",
+    "oci": "built and proved; the packed files were compared",
     "sandbox": "built and proved",
 }
 
@@ -79,7 +79,7 @@ def image_built(value: ImageResult) -> Iterator[str]:
         yield from (f"  {line}" for line in each.result.failure_lines())
     yield f"on {value.base}, {value.arch}: {value.image} ({value.bytes / 1e6:.0f} MB)"
     yield f"lock, manifest and records: {value.beside}"
-    yield from ("", "use it:")
+    yield from ("", "to use it:")
     program, file = "python PROGRAM.py", shlex.quote(PurePath(value.image).name)
     if value.format == "oci":
         yield f"  skopeo copy oci:{file}:{value.id} docker://REGISTRY/{value.environment}:{value.id}"
@@ -92,8 +92,8 @@ def image_built(value: ImageResult) -> Iterator[str]:
         yield f"  apptainer {verb} {words}{file} mpiexec -n 2 {program}"
     yield ""
     if value.unproved:
-        yield f"where there are GPUs: envbuild smoke {file} --site SITE"
-        yield "built and tested; a candidate, which is not proved yet"
+        yield f"on a machine with GPUs: envbuild smoke {file} --site SITE"
+        yield "built and tested, but not proved: the image is a candidate"
     else:
         yield _ENDS[value.format]
 
@@ -102,17 +102,17 @@ def image_built(value: ImageResult) -> Iterator[str]:
 def bundled(value: BundleResult) -> Iterator[str]:
     """Return what a bundle holds and how it is installed; the last line says its tier."""
     compiled = ", ".join(value.builds) or "nothing"
-    yield f"{value.files} files for {value.arch}; compiled there: {compiled}"
+    yield f"{value.files} files for {value.arch}; the installer compiles: {compiled}"
     yield f"bundle: {value.folder}"
     yield f"packed: {value.archive} ({value.bytes / 1e6:.0f} MB)"
     yield ""
-    yield f"on a machine of {value.site} ({value.arch}), without network:"
+    yield f"to install it on a machine of {value.site} ({value.arch}), without network:"
     yield f"  tar -xzf '{PurePath(value.archive).name}'"
     yield f"  bash '{PurePath(value.folder).name}/install.sh' ROOT"
     if value.can_emulate:
-        yield "or on this machine, by qemu: the same create with --emulate builds and proves it"
+        yield "to build and prove it on this machine in qemu: the same create with --emulate"
     yield ""
-    yield f"bundle only: tier {value.tier}, nothing was built"
+    yield f"bundle only: tier {value.tier}; nothing was built"
 
 
 @joined
@@ -122,21 +122,21 @@ def bundle_check(value: BundleCheck) -> Iterator[str]:
     if value.environment:
         yield f"  {value.environment} {value.id}, for {value.site} ({value.arch})"
     for said, lines in (
-        (f"not as packed: {len(value.changed)} of {value.files} files", value.changed),
-        ("cannot be so:", value.contradictions),
+        (f"changed since packing: {len(value.changed)} of {value.files} files", value.changed),
+        ("contradictions:", value.contradictions),
     ):
         if lines:
             yield said
             yield from (f"  {each}" for each in lines)
     if not value.changed and not value.contradictions:
-        yield f"all {value.files} files are as they were packed; nothing was unpacked or run"
+        yield f"all {value.files} files are unchanged; nothing was unpacked or run"
 
 
 @joined
 def lock_check(value: LockCheck) -> Iterator[str]:
     """Return what has changed since a lock was made."""
     if value.changed:
-        yield f"{value.file} ({value.id}): changed since it was made:"
+        yield f"{value.file} ({value.id}): changed since the lock was made:"
         yield from (f"  {each}" for each in value.changed)
     else:
-        yield f"{value.file} ({value.id}): nothing has changed since it was made"
+        yield f"{value.file} ({value.id}): nothing has changed since the lock was made"

@@ -21,12 +21,13 @@ def diff(value: Diff) -> Iterator[str]:
             yield from _difference(each)
     if value.same:
         yield ""
-        yield "both decide the same: one environment" if value.differences else "nothing differs"
+        same = "the decisions are the same: both describe one environment"
+        yield same if value.differences else "no differences"
 
 
 def _difference(each: Difference) -> Iterator[str]:
     if each.section == INPUTS:
-        state = "changed" if each.before and each.after else "gone" if each.before else "new"
+        state = "changed" if each.before and each.after else "removed" if each.before else "new"
         yield from filled("  ", shown(f"{each.name}: {state}", LONG), 4)
         return
     for sign, text in (("-", each.before), ("+", each.after)):

@@ -19,11 +19,11 @@ def snapshot(path: str, value: Snapshot, notes: int, site_file: str | None) -> I
     yield f"{value.module_system}: {modules} in {trees}"
     yield from (f"  {tree.path}" for tree in value.trees)
     interpreters = counted(len(value.interpreters), "interpreter")
-    yield f"{interpreters} outside the modules, glibc {value.glibc or 'unknown'}"
+    yield f"{interpreters} outside of modules, glibc {value.glibc or 'unknown'}"
     if value.preload:
-        yield f"with {', '.join(value.preload)} loaded"
+        yield f"preloaded modules: {', '.join(value.preload)}"
     if notes:
-        yield f"{counted(notes, 'warning')} about it above"
+        yield f"{counted(notes, 'warning')} (see above)"
     if site_file:
         yield f"used by {site_file}"
     yield f"wrote {path}"
@@ -36,7 +36,7 @@ def documents(entries: Sequence[DocumentEntry]) -> Iterator[str]:
     A summary goes on in the next line where a terminal has no room for it; a file stays whole.
     """
     if not entries:
-        yield "  none was found"
+        yield "  none found"
         return
     width = max(len(entry.name) for entry in entries)
     for entry in entries:
@@ -44,7 +44,7 @@ def documents(entries: Sequence[DocumentEntry]) -> Iterator[str]:
         if not _shipped(entry):
             yield f"  {'':{width}}  {entry.file}"
     if any(map(_shipped, entries)):
-        yield from filled("", f"those without a file are shipped, in {data.RECIPES}")
+        yield from filled("", f"entries without a file are shipped with envbuild: {data.RECIPES}")
 
 
 @joined
@@ -63,9 +63,9 @@ def _shipped(entry: DocumentEntry) -> bool:
 def recipe_draft(value: RecipeDraft) -> Iterator[str]:
     """Return what is not in a recipe that was written, and what create makes otherwise."""
     for title, those in (
-        ("what the site's document has to state for it:", value.site),
-        ("not in it, for nothing says it or a recipe cannot:", value.unknown),
-        ("what create makes otherwise:", value.differs),
+        ("required in the site file:", value.site),
+        ("not in the recipe, because it is unknown or a recipe cannot express it:", value.unknown),
+        ("differences of an environment made by create:", value.differs),
     ):
         if those:
             yield title

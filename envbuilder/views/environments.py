@@ -26,9 +26,9 @@ def listing(value: Listing) -> Iterator[str]:
     yield f"root {value.root} (site {value.site}, {value.arch}{shared})"
     for misfit in value.misfits:
         yield from filled("  ! ", misfit)
-    rows = [("environment", "proved", "last proof", "")]
+    rows = [("environment", "tier", "last proof", "")]
     for item in value.environments:
-        notes = {"default": item.default, "newest test FAILED": item.last_failed}
+        notes = {"default": item.default, "newest smoke test FAILED": item.last_failed}
         if item.site not in (None, value.site):
             notes[f"of site {item.site}"] = True
         note = " ".join(each for each, holds in notes.items() if holds)
@@ -36,18 +36,18 @@ def listing(value: Listing) -> Iterator[str]:
         proved = (item.tier or "-") + how(item.execution, item.stand_ins)
         rows.append((name, proved, moment(item.proved), note))
     head, *lines = columns(rows).split("\n")
-    yield head if lines else "  no environment is published here yet"
+    yield head if lines else "  no environment is published in this root"
     for item, line in zip(value.environments, lines, strict=True):
         yield line
         yield from _known(item)
     for damaged in value.damaged:
         yield from filled("  ! ", damaged)
     if value.external:
-        yield "built by others (never changed here), as they were found:"
+        yield "external (built without envbuild, never changed by it), as of the import:"
     for each in value.external:
         yield from external(each)
     if value.unfinished:
-        yield "not published (failed, interrupted, or being built):"
+        yield "unfinished builds (failed, interrupted, or in progress):"
         yield from (f"  {item.environment} {item.id}" for item in value.unfinished)
 
 
@@ -60,9 +60,9 @@ def external(each: ExternalEntry) -> Iterator[str]:
         for number, what in ((each.errors, "error"), (each.warnings, "warning"))
         if number
     ]
-    gone = "" if each.there else ", gone by now"
+    gone = "" if each.there else ", no longer exists"
     yield from filled("  ", f"{each.name}: {each.path}{gone}", 6)
-    said = f"{each.kind}, {python}{machine}; {', '.join(found) or 'nothing was wrong'}"
+    said = f"{each.kind}, {python}{machine}; {', '.join(found) or 'no findings'}"
     yield from filled("      ", f"{said} ({moment(each.imported)})")
 
 
@@ -70,9 +70,9 @@ def _known(item: EnvironmentEntry) -> list[str]:
     """Return the mark of an environment of which something is known, waived risks by their ids."""
     marks = [f"waived: {', '.join(item.waived)}"] if item.waived else []
     if item.stand_ins:
-        marks.append(f"no proof of the recipe: {counted(len(item.stand_ins), 'stand-in')}")
+        marks.append(f"{counted(len(item.stand_ins), 'stand-in')}: does not prove the recipe")
     if item.warnings:
-        marks.append(f"{counted(item.warnings, 'warning')}: envbuild info tells")
+        marks.append(f"{counted(item.warnings, 'warning')}: see envbuild info")
     marks += [line for each in item.damaged for line in each.splitlines()]
     return filled("    ! ", "; ".join(marks)) if marks else []
 
@@ -81,7 +81,7 @@ def _shared(value: Info) -> list[tuple[str, str]]:
     """Return the row of a shared root."""
     if value.shared is None:
         return []
-    return [("shared", f"with group {value.shared}: its members trust one another's files")]
+    return [("shared", f"with group {value.shared}; its members trust each other's files")]
 
 
 def _image(value: Info) -> list[tuple[str, str]]:
@@ -94,14 +94,14 @@ def _image(value: Info) -> list[tuple[str, str]]:
     return [("read from", f"{image.file}: {', '.join(said)}")]
 
 
-_FIT: Mapping[Fit, str] = {"fits": "ok", "broken": "WRONG", "unknown": "not known"}
+_FIT: Mapping[Fit, str] = {"fits": "ok", "broken": "WRONG", "unknown": "unknown"}
 
 
 def _contract(rows: Sequence[ContractRow]) -> Iterator[str]:
     """Yield what an image and its host must agree on."""
     if rows:
         yield from ("", "image and host")
-        yield columns((_FIT[row.fit], row.subject, row.image, f"there: {row.host}") for row in rows)
+        yield columns((_FIT[row.fit], row.subject, row.image, f"host: {row.host}") for row in rows)
     for row in rows:
         if row.why:
             yield from filled("  ! ", f"{row.subject}: {row.why}")
@@ -111,10 +111,10 @@ def _files(value: Info) -> str:
     """Return whether the files of a prefix were recorded, and are as they were then."""
     if value.manifest is None:
         return "no manifest"
-    when = "when published" if value.manifest == "published" else "later, after a smoke test"
+    when = "at publication" if value.manifest == "published" else "after a later smoke test"
     if value.changed is None:
         return f"recorded {when}"
-    return f"recorded {when}; {len(value.changed) or 'none'} changed since"
+    return f"recorded {when}; changed since then: {len(value.changed) or 'none'}"
 
 
 @joined
@@ -156,19 +156,19 @@ def info(value: Info) -> Iterator[str]:
         yield from (f"  {line}" for line in _proof(evidence))
     passed = [each.result for each in value.evidence if each.result.verdict == "passed"]
     if passed and passed[-1].timings:
-        yield from ("", "allreduce of float32, newest test", _timings(passed[-1].timings))
+        yield from ("", "allreduce of float32, newest smoke test", _timings(passed[-1].timings))
 
 
 # The order in which a reader asks.
 _TOPICS: tuple[FactTopic | None, ...] = ("mpi", "nccl", "linkage", "flags", "installation", None)
-_MARKS: Mapping[bool | None, str] = {True: "ok", False: "WRONG", None: "not judged"}
+_MARKS: Mapping[bool | None, str] = {True: "ok", False: "WRONG", None: "undecided"}
 
 
 def _build_facts(records: Sequence[Evidence]) -> Iterator[str]:
     """Yield what was found in the libraries that were built, as the newest record has it."""
     facts = next((each.build_facts for each in reversed(records) if each.build_facts), ())
     if facts:
-        yield from ("", "found in the built libraries")
+        yield from ("", "facts about the built libraries")
     for component in dict.fromkeys(each.component for each in facts):
         yield f"  {component}"
         own = [each for each in facts if each.component == component]
@@ -183,21 +183,21 @@ def _proof(evidence: Evidence) -> Iterator[str]:
     ranks = f"{result.ranks} ranks on {where} in {result.seconds:.1f} s"
     yield f"{result.verdict}: {result.tier}{how(evidence.execution, evidence.stand_ins)}, {ranks}"
     if evidence.stand_ins:
-        said = f"no proof of the recipe: {', '.join(evidence.stand_ins)} only stood in"
+        said = f"stand-ins, so this does not prove the recipe: {', '.join(evidence.stand_ins)}"
         yield from filled("! ", said)
     yield f"launched by: {result.launch}"
-    yield f"talked through: {result.api}" + (f" ({result.framework})" if result.framework else "")
+    yield f"API: {result.api}" + (f" ({result.framework})" if result.framework else "")
     for carried in result.carried:
-        yield f"{carried.operation} carried by: {carried.transport} ({carried.source})"
+        yield f"transport of {carried.operation}: {carried.transport} ({carried.source})"
     for library in result.libraries:
-        whose = ", the host's" if library.owner == "host" else ""
+        whose = " (of the host)" if library.owner == "host" else ""
         yield f"{library.kind} library: {library.path}{whose}"
     for name, value in result.environment.items():
         yield f"environment: {name}={value}"
     good = sum(check.passed for check in result.checks)
     yield f"{good} of {len(result.checks)} checks passed"
     for each in result.left_out:
-        yield f"left out: {each.name}{f' {each.dtype}' if each.dtype else ''}: {each.why}"
+        yield f"skipped: {each.name}{f' {each.dtype}' if each.dtype else ''}: {each.why}"
     yield from result.failure_lines()
 
 
@@ -219,11 +219,12 @@ def smoke(value: SmokeReport) -> str:
 def changed(value: DefaultChange) -> str:
     """Return the outcome of a rollback."""
     before = f"{value.environment}/{value.before}" if value.before else "none"
-    return f"default: {value.environment}/{value.now} (before: {before}); running jobs keep theirs"
+    now = f"{value.environment}/{value.now}"
+    return f"default: {now} (before: {before}); running jobs are not affected"
 
 
 def removed(value: RemoveResult) -> str:
     """Return what was removed."""
     if not value.removed:
-        return f"nothing to remove of {value.environment}"
+        return f"{value.environment}: nothing to remove"
     return "removed " + ", ".join(value.removed)

@@ -28,16 +28,16 @@ def plan(value: Plan, verbose: bool = False) -> Iterator[str]:
     yield from _pins(value)
     if value.brought:
         along = ", ".join(f"{pin.component} {pin.version}" for pin in value.brought)
-        yield from filled("  ", f"along with the modules: {along}", 4)
+        yield from filled("  ", f"additional components of the modules: {along}", 4)
     if value.packages:
-        yield from filled("  ", f"and what pip chooses for: {', '.join(value.packages)}", 4)
+        yield from filled("  ", f"pip also resolves: {', '.join(value.packages)}", 4)
     yield from _known(value.findings, verbose)
     if value.modules.loads:
         yield from ("", "modules, in this order")
         yield from (f"  module {action} {name}" for action, name in value.modules.actions())
     if value.modules.stand_ins:
-        said = f"! no proof of the recipe, stand-ins: {', '.join(value.modules.stand_ins)}"
-        yield from filled("  ", said, 4)
+        names = ", ".join(value.modules.stand_ins)
+        yield from filled("  ! stand-ins, so this does not prove the recipe: ", names, 4)
     yield from ("", "environment", *(f"  {_edit_line(edit)}" for edit in value.environment))
     yield from ("", "steps")
     yield from (f"  {n}. {step.title}" for n, step in enumerate(value.steps, start=1))
@@ -90,7 +90,7 @@ def finding_lines(each: PlanFinding) -> Iterator[str]:
     if each.status == "waived":
         parts.append(f"waived: {each.reason}")
     if each.facts:
-        parts.append(f"undecided: depends on facts that were not given: {', '.join(each.facts)}")
+        parts.append(f"undecided: depends on facts that are not stated: {', '.join(each.facts)}")
     if each.status in ("warning", "unknown") and each.fix:
         parts.append(f"fix: {each.fix}")
     yield from _wrapped_after(head, parts)
@@ -132,11 +132,11 @@ def why(value: ComponentReason) -> Iterator[str]:
         yield from filled("  ", each, 4)
     yield from _known(value.findings, verbose=True)
     if value.instead_of:
-        yield from ("", "rather than")
+        yield from ("", "instead of")
     for other in value.instead_of:
         yield from _why_not_lines(other, "  ")
     if value.further:
-        yield f"  and {value.further} more that rank before it"
+        yield f"  and {value.further} more that rank higher"
 
 
 @joined
@@ -146,9 +146,9 @@ def why_not(value: WhyNot) -> Iterator[str]:
 
 
 def _why_not_lines(value: WhyNot, indent: str) -> Iterator[str]:
-    verdict = "possible, but not the best" if value.possible else "cannot be, together with"
+    verdict = "possible, but not the best" if value.possible else "not possible together with"
     if value.possible and not value.because:
-        verdict = "is what the plan has"
+        verdict = "is in the plan"
     yield from filled(indent, f"{value.what}: {verdict}", len(indent) + 2)
     for each in (*value.because, *value.links):
         yield from filled(f"{indent}  ", each, len(indent) + 4)

@@ -77,7 +77,7 @@ def matrix(options: MatrixOptions, context: Context) -> Matrix:
     if base is None:
         raise UsageError(
             "site.no-base",
-            f"site {site.name} does not state where its roots are",
+            f"site {site.name} does not state a folder for its roots",
             "add --base DIR",
         )
     words = options.matrix or _documented(site, context)

@@ -303,7 +303,8 @@ class JobSize:
         ),
     ] = None
     minutes: Annotated[
-        int | None, typer.Option(metavar="N", help="Time limit of the job (default: 30).")
+        int | None,
+        typer.Option(metavar="N", help="Time limit of the job in minutes (default: 30)."),
     ] = None
     account: Annotated[
         str | None, typer.Option(metavar="NAME", help="The account that the job is charged to.")
@@ -404,7 +405,9 @@ class LaunchOptions:
     exports: Annotated[
         list[str] | None,
         typer.Option(
-            "--export", metavar="NAME[=VALUE]", help="Set it for every rank. May be repeated."
+            "--export",
+            metavar="NAME[=VALUE]",
+            help="A variable to set for every rank. May be repeated.",
         ),
     ] = None
     launcher: Annotated[

@@ -83,7 +83,7 @@ Write = Callable[..., Path]
 def test_the_same_lock_twice(lock: Write) -> None:
     answer = run("diff", lock("one"), lock("two"))
     assert answer.exit_code == 0
-    assert answer.stdout.endswith("\nnothing differs\n")
+    assert answer.stdout.endswith("\nno differences\n")
 
 
 def test_another_version_is_drift(lock: Write, plain: dict[str, Any]) -> None:

@@ -55,18 +55,18 @@ def test_list_marks_what_is_known_below_each_environment() -> None:
         listed(3, warnings=4, last_failed=True),
         listed(4, waived=many),
     )
-    assert told[1].split() == ["environment", "proved", "last", "proof"]
+    assert told[1].split() == ["environment", "tier", "last", "proof"]
     assert told[2].startswith("  horovod-nccl/1  several ranks")
     assert told[3].endswith("default")
-    assert told[4] == "    ! waived: OMPI-001, HVD-002; 1 warning: envbuild info tells"
-    assert told[5].endswith("newest test FAILED")
-    assert told[6] == "    ! 4 warnings: envbuild info tells"
+    assert told[4] == "    ! waived: OMPI-001, HVD-002; 1 warning: see envbuild info"
+    assert told[5].endswith("FAILED")
+    assert told[6] == "    ! 4 warnings: see envbuild info"
     assert all(name in " ".join(told[8:]) for name in many)
     assert all(len(line) <= 80 for line in told)
 
 
 def test_list_of_nothing() -> None:
-    assert lines()[-1] == "  no environment is published here yet"
+    assert lines()[-1].startswith("  no environment")
 
 
 def test_info_tells_every_finding() -> None:
@@ -113,15 +113,16 @@ def test_info_shows_what_the_built_libraries_link_as_the_newest_record_has_it() 
         evidence=(old, make_evidence(LOCK, build_facts=facts), make_evidence(LOCK)),
     )
     text = environments.info(info)
-    told = text.partition("\nfound in the built libraries\n")[2].partition("\n\n")[0].splitlines()
+    after = text.partition("\nfacts about the built libraries\n")[2]
+    told = after.partition("\n\n")[0].splitlines()
     assert (told[0], told[-2]) == ("  horovod", "  mpi4py")
-    assert told[1].startswith("    not judged: mpi: links libmpi.so.12")
-    assert told[-3] == "    ok: flags: mpi_lib.so has no NCCL"
+    assert told[1].startswith("    undecided: mpi: ")
+    assert told[-3] == f"    ok: flags: {facts[0].text}"
     assert told[-1] == "    WRONG: MPI.so finds \\x1b[31m/lib/libmpi.so"
     assert all(len(line) <= 80 for line in told)
-    assert text.count("found in the built libraries") == 1
+    assert text.count("the built libraries") == 1
     without = info.model_copy(update={"evidence": (make_evidence(LOCK),)})
-    assert "found in the built" not in environments.info(without)
+    assert "the built libraries" not in environments.info(without)
 
 
 def test_create_ends_with_the_risks_that_were_taken() -> None:
@@ -150,15 +151,17 @@ def test_a_proof_with_stand_ins_says_so_wherever_it_is_looked_at() -> None:
     both = ("tensorflow 2.1.0", "nccl 2.5.6")
     told = lines(listed(1, stand_ins=both), listed(2))
     assert told[2].startswith("  horovod-nccl/1  several ranks, with stand-ins  ")
-    assert told[3] == "    ! no proof of the recipe: 2 stand-ins"
+    assert told[3] == "    ! 2 stand-ins: does not prove the recipe"
     assert told[4].startswith("  horovod-nccl/2  several ranks  ")
     evidence = make_evidence(LOCK).model_copy(update={"stand_ins": both})
     shown = environments.smoke(SmokeReport(evidence=(evidence,)))
     assert shown.startswith("passed: several ranks, with stand-ins, ")
-    said = "! no proof of the recipe: tensorflow 2.1.0, nccl 2.5.6 only stood in"
-    assert said in shown.splitlines()
+    names = "tensorflow 2.1.0, nccl 2.5.6"
+    (said,) = [line for line in shown.splitlines() if names in line]
+    assert said.startswith("! stand-ins")
     help_text = proved_lines(evidence.plain())
-    assert "  no proof of the recipe: stand-ins tensorflow 2.1.0, nccl 2.5.6" in help_text
+    (said,) = [line for line in help_text if names in line]
+    assert "stand-ins" in said
     assert proved_lines(make_evidence(LOCK).plain()) == [
         each for each in help_text if "stand-ins" not in each
     ]
@@ -177,7 +180,7 @@ def test_a_required_tier_is_not_reached_by_stand_ins() -> None:
 
 def test_lock_check() -> None:
     same = LockCheck(file="/f.json", id="abc", changed=())
-    assert building.lock_check(same) == "/f.json (abc): nothing has changed since it was made"
+    assert building.lock_check(same).startswith("/f.json (abc): nothing ")
     other = same.model_copy(update={"changed": ("recipe x", "knowledge")})
     assert building.lock_check(other).splitlines()[1:] == ["  recipe x", "  knowledge"]
 
@@ -194,6 +197,5 @@ def test_a_bundle_says_whether_it_can_be_emulated_here() -> None:
         bytes=1,
         files=1,
     )
-    offer = "or on this machine, by qemu: the same create with --emulate builds and proves it\n"
     assert "--emulate" not in building.bundled(bundle)
-    assert offer in building.bundled(bundle.model_copy(update={"can_emulate": True}))
+    assert "--emulate" in building.bundled(bundle.model_copy(update={"can_emulate": True}))

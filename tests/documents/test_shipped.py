@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +24,7 @@ from envbuilder.knowledge.rows import Knowledge, Ranges, Selection, Selector
 from envbuilder.model.plan import Pin
 from envbuilder.model.proofs import is_mpi
 from envbuilder.workflow.entries import entries
+from tests import goldens
 from tests.shipped import plain_yaml
 
 from .hostile import RECIPE, SITE
@@ -73,11 +73,9 @@ def loads(path: Path, kind: str, known: Knowledge) -> Any:
 
 @pytest.mark.parametrize("kind", schemas(entries()))
 def test_schema_is_current(kind: str) -> None:
-    path = data.SCHEMAS / f"{kind}.json"
-    if os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1":
-        path.write_text(schemas(entries())[kind])
-    assert path.read_text() == schemas(entries())[kind]
-    validator_of(path.read_text())
+    text = schemas(entries())[kind]
+    goldens.compare(data.SCHEMAS / f"{kind}.json", text)
+    validator_of(text)
 
 
 def test_no_other_schemas() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from envbuilder.target_tools.manifest import look, record
 from envbuilder.validate.command import validate
 from envbuilder.validate.options import ComparisonOptions, ValidateOptions
 from envbuilder.workflow.context import Context
+from tests import goldens
 from tests.layers import CHECKOUT
 
 pytestmark = pytest.mark.thorough
@@ -120,9 +120,7 @@ def test_what_was_broken_is_found_and_nothing_else(
     assert len(HEALTHY) >= 20
     text = PAGE.read_text(encoding="utf-8")
     told = text.partition(MARK)[0] + MARK + "\n".join(page(outcomes)) + "\n"
-    if os.environ.get("ENVBUILD_UPDATE_GOLDENS"):
-        PAGE.write_text(told, encoding="utf-8")
-    assert PAGE.read_text(encoding="utf-8") == told
+    goldens.compare(PAGE, told)
 
 
 def page(outcomes: dict[str, list[Outcome]]) -> Iterator[str]:

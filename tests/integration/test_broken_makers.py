@@ -21,6 +21,7 @@ from integration_tools import Envbuild, clean_environ, run
 from module_tools import in_lmod, machine_openmpi
 
 from envbuilder.target_tools.manifest import look
+from tests import goldens
 from tests.layers import CHECKOUT
 
 pytestmark = pytest.mark.long
@@ -219,9 +220,7 @@ def test_the_page_names_them() -> None:
     before, _, rest = page.partition(MARK)
     table = f"| id | broken in this way |\n| --- | --- |\n{rows}"
     told = before + MARK + table + END + rest.partition(END)[2]
-    if os.environ.get("ENVBUILD_UPDATE_GOLDENS"):
-        PAGE.write_text(told, encoding="utf-8")
-    assert PAGE.read_text(encoding="utf-8") == told
+    goldens.compare(PAGE, told)
 
 
 def test_a_module_that_is_gone_is_found_in_the_shell_that_loaded_it(

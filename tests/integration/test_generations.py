@@ -88,7 +88,7 @@ def test_horovod_for_tensorflow(envbuild: Envbuild, tmp_path: Path) -> None:
         for transport in ("mpi", "gloo"):
             assert f"proved: horovod.tensorflow over {transport}: several ranks" in done.out
     logs = sorted(tmp_path.glob("*/horovod-tf-cpu/*.build/logs/*-build-horovod.log"))
-    assert ["built before: " in log.read_text() for log in logs] == [False, True]
+    assert ["from the cache: " in log.read_text() for log in logs] == [False, True]
     words = ("smoke", "horovod-tf-cpu", "--ranks", "4", "--root", tmp_path / "one")
     four = envbuild(*words, timeout=BUILD_SECONDS)
     assert four.code == 0, four.text

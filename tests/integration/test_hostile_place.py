@@ -91,7 +91,7 @@ def place(envbuild: Envbuild, tmp_path_factory: pytest.TempPathFactory) -> Place
 
 def test_create_works_with_everything_against_it(place: Place) -> None:
     assert place.created.code == 0, place.created.text
-    assert "demo/1 is ready and the default" in place.created.out
+    assert "demo/1 is published and " in place.created.out
     assert "poison" not in place.created.text
     prefix = next(path for path in (place.root / "demo").glob("?" * 12))
     assert prefix.stat().st_mode & 0o777 == 0o500, "the umask holds"

@@ -48,7 +48,7 @@ def built(envbuild: Envbuild, debian: Path, tmp_path_factory: pytest.TempPathFac
     )
     assert done.code == 0, done.text
     assert "several ranks on x86_64; " in done.out
-    assert done.out.endswith("built, proved and tested as it was packed\n")
+    assert done.out.endswith("; the packed image was tested\n")
     return output
 
 
@@ -159,7 +159,7 @@ def test_an_oci_image_is_copied_and_holds_the_prefix_that_was_proved(
     words = ("image", "allreduce", "--base", debian, "--locked", lock, "--format", "oci")
     done = envbuild(*words, "--output", tmp_path, timeout=SECONDS)
     assert done.code == 0, done.text
-    assert done.out.endswith("its files were compared as they were packed\n")
+    assert done.out.endswith("; the packed files were compared\n")
     image, beside = only(tmp_path, "*.oci"), only(tmp_path, "*.evidence")
     identity = image.name.split("-")[1]
     source, copy = f"oci:{image}:{identity}", f"oci:{tmp_path}/copy:pulled"

@@ -119,5 +119,5 @@ def test_a_user_without_subordinate_ids(debian: Path, users: Users, tmp_path: Pa
     os.chown(archive, NUMBERS["ann"], NUMBERS["ann"])
     done = image(archive.name)
     assert done.code == 0, done.text
-    assert done.out.endswith("built, proved and tested as it was packed\n")
+    assert done.out.endswith("; the packed image was tested\n")
     assert [each.rpartition(".")[2] for each in left(home / "images")] == ["evidence", "sif"]

@@ -127,7 +127,7 @@ def test_by_an_open_mpi_of_its_series(envbuild: Envbuild, open_mpi_image: Path) 
     needed("ompi_info")
     line = envbuild(*line_for(open_mpi_image))
     assert line.code == 0, line.text
-    assert "there: openmpi 4.1" in line.err
+    assert ", openmpi 4.1" in line.err
     assert started(line.out, open_mpi_image, {}) == ["0 of 2 1.0", "1 of 2 1.0"]
 
 
@@ -137,7 +137,7 @@ def test_by_an_open_mpi_of_the_next_series_they_do_not_start_and_that_is_refused
     env = path_with("openmpi>=5", tmp_path / "host")
     refused = envbuild(*line_for(open_mpi_image), env=env)
     assert (refused.code, refused.out) == (2, "")
-    assert "there: openmpi 5" in refused.err
+    assert "host: openmpi 5" in refused.err
     words = ["mpiexec", "-n", "2", "apptainer", "exec", str(open_mpi_image), "python", "program.py"]
     assert started(shlex.join(words), open_mpi_image, env) == []
 
@@ -148,7 +148,7 @@ def test_by_another_they_do_not_find_each_other_and_that_is_refused(
     needed("ompi_info")
     refused = envbuild(*line_for(image))
     assert (refused.code, refused.out) == (2, "")
-    assert "there: openmpi" in refused.err
+    assert "host: openmpi" in refused.err
     words = ["mpirun", "-n", "2", "apptainer", "exec", str(image), "python", "program.py"]
     assert not [each for each in started(shlex.join(words), image, {}) if "of 2" in each]
 
@@ -210,7 +210,7 @@ def test_in_the_host_s_mpi_whose_library_has_another_name(
     words = ("launch", image, "--site", "local", "--host-mpi", "--ranks", "2")
     line = envbuild(*words, "--", "python", "program.py", env=debians_mpich)
     assert line.code == 0, line.text
-    assert "mpi library: libmpi.so.12; there: libmpich.so.12" in line.err
+    assert "mpi library: libmpi.so.12 in the image, libmpich.so.12 " in line.err
     assert started(line.out, image, debians_mpich) == ["0 of 2 1.0", "1 of 2 1.0"]
     own, host = (proved(envbuild, image, debians_mpich, *more) for more in ((), ("--host-mpi",)))
     assert own["mpi"].startswith("MPICH 5.")
@@ -236,4 +236,4 @@ def test_an_mpi_of_another_interface_cannot_take_the_place(envbuild: Envbuild, i
     words = ("launch", image, "--site", "local", "--host-mpi", "--", "python", "program.py")
     refused = envbuild(*words)
     assert (refused.code, refused.out) == (2, "")
-    assert "mpi library: libmpi.so.12; there: libmpi.so.40" in refused.err
+    assert "mpi library: libmpi.so.12; host: libmpi.so.40" in refused.err

@@ -98,7 +98,7 @@ def test_what_is_not_built_says_so_and_changes_nothing(
     ]
     done = SYSTEMS[system](lines, tmp_path)
     said = " ".join(done.text.split())
-    assert "horovod-gloo: planned, and not built yet: envbuild create horovod-gloo" in said
+    assert "horovod-gloo: planned, but not built; to build it: envbuild create horovod-gloo" in said
     assert f"--root {root}" in said
     assert snapshot(tmp_path / "after") == snapshot(tmp_path / "before")
     # Its help can be read before: that is what a tree of plans is for.

@@ -143,7 +143,7 @@ def test_the_risk_that_was_taken_shows_everywhere(
     )
     lines = [f"module use '{swapped.root}/modulefiles'", "module help swap", "module whatis swap"]
     told = in_lmod("bash", lines, tmp_path).text
-    head = "Risks that were taken:\n  TEST-100: hangs on Tuesdays"
+    head = "Waived advisories:\n  TEST-100: hangs on Tuesdays"
     assert head in told
     assert f"    waived: {REASON}\n    https://example.org/tuesdays\n" in told
     assert ": Waived: TEST-100\n" in told

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from launch_table import Row, facts_of, hosts_of, page, rows, sites, smoke_on, t
 
 from envbuilder.launching.launchers import LAUNCHERS, launch_line
 from envbuilder.model.site import Site
+from tests import goldens
 
 PAGE = Path(__file__).parents[2] / "docs" / "launch-lines.md"
 SITES = {site.name: site for site in sites()}
@@ -26,9 +26,7 @@ ADDED: Mapping[str, Mapping[str, str]] = {
 
 
 def test_the_page_in_docs_is_this_table() -> None:
-    if os.environ.get("ENVBUILD_UPDATE_GOLDENS"):
-        PAGE.write_text(page(), encoding="utf-8")
-    assert page() == PAGE.read_text(encoding="utf-8")
+    goldens.compare(PAGE, page())
 
 
 def proved(line: str, kind: str) -> str:

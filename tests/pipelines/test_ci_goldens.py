@@ -35,12 +35,12 @@ from envbuilder.reporter import Report
 from envbuilder.workflow.context import Context
 from envbuilder.workflow.matrix import matrix
 from envbuilder.workflow.options import CiOptions
+from tests import goldens
 
 # Nothing in it depends on the Python.
 pytestmark = pytest.mark.thorough
 
 CI = Path(__file__).parents[2] / "ci"
-UPDATE = os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1"
 # Where a site's staff would put roots, and where the pipeline stands.
 SITES = {
     "summit": ("/ccs/proj/envbuild", CI / "summit"),
@@ -80,11 +80,7 @@ def test_there_are_no_other_pipelines() -> None:
 
 @pytest.mark.parametrize("site", SITES)
 def test_the_pipelines_that_are_checked_in(site: str) -> None:
-    file = SITES[site][1] / GOLDEN
-    if UPDATE:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(rendered(site, "gitlab"), encoding="utf-8")
-    assert rendered(site, "gitlab") == file.read_text(encoding="utf-8")
+    goldens.compare(SITES[site][1] / GOLDEN, rendered(site, "gitlab"))
 
 
 def test_the_verb_writes_the_same(tmp_path: Path) -> None:

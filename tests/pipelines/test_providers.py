@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +10,10 @@ import pytest
 from envbuilder.ci.providers import PROVIDERS
 from envbuilder.ci.values import Command, Pipeline, PipelineJob, shell_lines
 from envbuilder.model.site import Runner
+from tests import goldens
 
 DOCS = Path(__file__).parents[2] / "docs" / "ci.md"
 GOLDENS = Path(__file__).parent / "goldens"
-UPDATE = os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1"
 
 _LOCK = PipelineJob(
     stage="lock",
@@ -57,13 +56,8 @@ def test_every_command_of_every_job_is_in_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_a_small_pipeline_as_a_whole(name: str) -> None:
-    file, text = (
-        GOLDENS / Path(PROVIDERS[name].FILE).name.lstrip("."),
-        PROVIDERS[name].render(PIPELINE),
-    )
-    if UPDATE:
-        file.write_text(text, encoding="utf-8")
-    assert text == file.read_text(encoding="utf-8")
+    file = GOLDENS / Path(PROVIDERS[name].FILE).name.lstrip(".")
+    goldens.compare(file, PROVIDERS[name].render(PIPELINE))
 
 
 @pytest.mark.parametrize("name", PROVIDERS)

@@ -184,11 +184,11 @@ def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:
     bare.chmod(0o755)
     done = bash(folder, "build.sh", "packages", "conda", **{PYTHON: str(bare)})
     assert done.returncode == 1
-    assert "error: there is no conda, mamba or micromamba, and no py-rattler, " in done.stderr
+    assert "py-rattler are missing" in done.stderr
     assert not (folder / "the prefix").exists()
     named = bash(folder, "build.sh", "conda", ENVBUILD_CONDA="/nowhere/conda")
     assert named.returncode == 1
-    assert "error: ENVBUILD_CONDA names no program: /nowhere/conda" in named.stderr
+    assert ": /nowhere/conda\n" in named.stderr
 
 
 @pytest.mark.parametrize("name", BACKENDS)

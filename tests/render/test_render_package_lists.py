@@ -111,7 +111,7 @@ def test_the_packages_of_a_lock_are_read_again(form: str, lock: Lock) -> None:
 
 def test_an_explicit_list_names_what_pip_installs(lock: Lock) -> None:
     text = render("explicit", lock)
-    assert "requirements: six 1.17.0\n" in text
+    assert "requirements): six 1.17.0\n" in text
     lines = text.partition("@EXPLICIT\n")[2].splitlines()
     names = [line.rpartition("/")[2].partition("-")[0] for line in lines]
     assert names == ["_libgcc_mutex", "python", "numpy"]

@@ -13,7 +13,6 @@ What a case does not name is not compared. ``ENVBUILD_UPDATE_GOLDENS=1`` rewrite
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,6 +36,7 @@ from envbuilder.resolve.request import Request
 from envbuilder.resolve.resolver import resolve
 from envbuilder.workflow.entries import entries
 from envbuilder.workflow.load import PlanInputs, request
+from tests import goldens
 from tests.shipped import plain_yaml, read_shipped
 
 FOLDER = Path(__file__).parent / "cases"
@@ -44,7 +44,6 @@ FOLDER = Path(__file__).parent / "cases"
 pytestmark = pytest.mark.thorough
 
 CASES = sorted(FOLDER.glob("*.yaml"))
-UPDATE = os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1"
 
 KEYS = {"about", "recipe", "site", "arch", "change", "site-change", "expect", "refuse", "partition"}
 
@@ -189,10 +188,10 @@ def _refused(path: Path, expected: dict[str, Any], request_: Request, folder: Pa
     assert isinstance(closest, list)
     if "closest" in expected:
         assert [each["changes"] for each in closest] == expected["closest"]
-    if UPDATE:
+    if goldens.UPDATE:
         _rewrite(path, text)
     else:
-        assert text == expected["text"].rstrip("\n")
+        assert text == expected["text"].rstrip("\n"), goldens.hint()
 
 
 def _rewrite(path: Path, text: str) -> None:

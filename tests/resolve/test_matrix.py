@@ -8,7 +8,6 @@ writes it anew, and the tables of docs/recipes.md with it. The machine itself is
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from functools import cache
 from pathlib import Path
@@ -29,6 +28,7 @@ from envbuilder.model.site import Interpreter, Site, Snapshot, SystemComponent
 from envbuilder.resolve import explain
 from envbuilder.workflow.entries import entries
 from envbuilder.workflow.load import PlanInputs, plan
+from tests import goldens
 from tests.shipped import read_shipped
 
 TABLE = Path(__file__).with_name("matrix.yaml")
@@ -36,7 +36,6 @@ DOCS = Path(__file__).parents[2] / "docs" / "recipes.md"
 # Many solves, the same on every Python.
 pytestmark = pytest.mark.thorough
 
-UPDATE = os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1"
 PLANS = "plans"
 BEGIN, END = "<!-- which recipe plans where -->\n", "<!-- end -->\n"
 
@@ -140,11 +139,9 @@ def test_a_recipe_plans_where_the_table_says(recipe: str, monkeypatch: pytest.Mo
     # What would plan instead takes as long again to find, and is not in the table.
     monkeypatch.setattr(explain, "CLOSEST", 0)
     found = {place: outcome(recipe, place) for place in places()}
-    if UPDATE:
+    if goldens.UPDATE:
         _write(recipe, found)
-    else:
-        assert recipe in table(), f"{recipe} is not in {TABLE.name}"
-        assert found == table()[recipe]
+    assert found == table().get(recipe), goldens.hint()
 
 
 def test_the_table_holds_nothing_else() -> None:
@@ -162,11 +159,8 @@ def test_every_recipe_plans_where_it_is_documented_for() -> None:
 
 def test_the_documentation_has_the_same_table() -> None:
     before, _, rest = DOCS.read_text().partition(BEGIN)
-    shown, _, after = rest.partition(END)
-    if UPDATE:
-        DOCS.write_text(f"{before}{BEGIN}{_markdown()}{END}{after}")
-    else:
-        assert shown == _markdown()
+    _, _, after = rest.partition(END)
+    goldens.compare(DOCS, f"{before}{BEGIN}{_markdown()}{END}{after}")
 
 
 def _write(recipe: str, found: dict[str, str]) -> None:

@@ -117,7 +117,7 @@ def check_script(name: str, folder: Path) -> None:
     # What ports are made from.
     number = f"echo $((20000 + {entry.job_script(JOBS[0]).job_id} % 10000))"
     assert outside(["bash", "-c", number], {entry.JOB_ID: "17"}).stdout == "20017\n"
-    assert f"this is a job of {entry.TITLE}: submit it by {entry.SUBMIT}" in done.stderr
+    assert f" of {entry.TITLE}: submit it with {entry.SUBMIT}" in done.stderr
 
 
 def outside(

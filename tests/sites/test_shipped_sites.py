@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from envbuilder.machine.modules.merge import merged
 from envbuilder.machine.modules.trees import age_note
 from envbuilder.model.site import Site, Snapshot, Tree
 from envbuilder.workflow.entries import entries
+from tests import goldens
 from tests.shipped import read_shipped
 
 from .site_tools import PRELOADS, TODAY, TREES, taken_tree
@@ -71,10 +71,7 @@ def test_the_shipped_snapshot_is_that_of_the_modulefiles(name: str) -> None:
     taken = taken_tree(name)
     assert taken.notes == ()
     expected = snapshot_text(as_documented(taken.snapshot, TREES / name / "modules"))
-    path = SITES / f"{name}.snapshot.json"
-    if os.environ.get("ENVBUILD_UPDATE_GOLDENS") == "1":
-        path.write_text(expected)
-    assert path.read_text() == expected
+    goldens.compare(SITES / f"{name}.snapshot.json", expected)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -121,8 +121,8 @@ def test_checking_a_site_compares_its_snapshot(site: Path, tmp_path: Path) -> No
     assert done.exit_code == 0, done.stderr
     assert done.stderr.splitlines() == [
         "warning: mine.yaml: module A/1: site mine states loads [C/1], its snapshot has [B/1]: "
-        "the statement is used",
-        "warning: mine.yaml: modules of other names provide nothing: a, b",
+        "using the statement",
+        "warning: mine.yaml: modules that provide no known component: a, b",
     ]
     (tmp_path / "tree" / "B" / "1.lua").write_text("-- another text\n")
     done = run("sites", "check", site)

@@ -72,8 +72,8 @@ def link_elsewhere(file: Path) -> None:
     [
         (append, "lib/module.py: 84 bytes, was 72"),
         (swap_with_the_same_size_and_time, "lib/module.py: other content"),
-        (Path.unlink, "lib/module.py: gone"),
-        (lambda file: file.with_name("evil.pth").write_text("import os"), "lib/evil.pth: was not"),
+        (Path.unlink, "lib/module.py: missing"),
+        (lambda file: file.with_name("evil.pth").write_text("import os"), "lib/evil.pth: added"),
         (lambda file: file.chmod(0o777), "lib/module.py: mode 777, was 644"),
         (link_elsewhere, "lib64: another link"),
         (lambda file: (file.unlink(), os.mkfifo(file)), "lib/module.py: another kind of file"),
@@ -110,7 +110,7 @@ def test_bytecode_of_something_else_is_a_change(prefix: Path, tmp_path: Path) ->
     evil.write_text(MODULE.replace("3\n", "4\n"), encoding="utf-8")
     poisoned.write_bytes(poisoned.read_bytes()[:16] + compiled(evil).read_bytes()[16:])
     (line,) = compared(prefix, path)
-    assert line.endswith(".pyc: was not there")
+    assert line.endswith(".pyc: added")
     poisoned.write_bytes(b"\xff" * 64)
     assert len(compared(prefix, path)) == 1
 

@@ -36,8 +36,8 @@ _ONCE = "awk '!seen[$1]++ { print $1 }'"
 _USAGE = """\
 #   bsub < FILE   run the program below
 #
-# The numbers of nodes and of ranks stand in the launch line too, so for others make this script
-# anew:
+# The launch line contains the numbers of nodes and ranks, too. To change them, render this script
+# again:
 """
 
 

@@ -40,8 +40,8 @@ _AMOUNT = re.compile(r":(ngpus|ncpus)=([0-9]+)")
 _USAGE = """\
 #   qsub FILE   run the program below
 #
-# Options of qsub go before the file and win over the lines above; the numbers of nodes and of ranks
-# stand in the launch line too, so for others make this script anew:
+# Options of qsub go before the file and override the lines above. The launch line contains the
+# numbers of nodes and ranks, too. To change them, render this script again:
 """
 
 

@@ -61,8 +61,8 @@ _SHARING_STEPS = frozenset(str(0xFFFFFFFF - number) for number in range(16))
 _USAGE = """\
 #   sbatch FILE [ARGUMENT...]   run the program below, with these further arguments
 #
-# Options of sbatch go before the file and win over the lines above; the numbers of nodes, of tasks
-# and of their CPUs stand in the launch line too, so for others make this script anew:
+# Options of sbatch go before the file and override the lines above. The launch line contains the
+# numbers of nodes, tasks and CPUs, too. To change them, render this script again:
 """
 
 

@@ -40,8 +40,8 @@ def merged(site: Site, snapshot: Snapshot) -> tuple[tuple[StatedModule, ...], tu
         elif snapshot.kind == "live":
             # Documentation seldom lists everything; what looked at the trees has seen all of them.
             notes.append(
-                f"site {site.name} states module {stated.name}, which its snapshot does not hold: "
-                "the statement is used"
+                f"site {site.name} states module {stated.name}, which is not in its snapshot: "
+                "using the statement"
             )
     return tuple(each for name in sorted(recorded) for each in recorded[name]), tuple(notes)
 
@@ -65,7 +65,7 @@ def _disagreements(site: Site, stated: StatedModule, there: StatedModule) -> Ite
         if mine[label] != theirs[label]:
             yield (
                 f"module {stated.name}: site {site.name} states {label} {_words(mine[label])}, "
-                f"its snapshot has {_words(theirs[label])}: the statement is used"
+                f"its snapshot has {_words(theirs[label])}: using the statement"
             )
 
 

@@ -190,8 +190,8 @@ def unknown_module_notes(
         by_component.setdefault(likely, []).append(module)
     for likely, names in sorted(by_component.items()):
         yield (
-            f"unread: {_first_names(names)}: the names say no release; if that is {likely}, "
-            f"state it, modules: {statement(names[0], likely)}"
+            f"not used: {_first_names(names)}: the names contain no release; if it is {likely}, "
+            f"state it in the site file, modules: {statement(names[0], likely)}"
         )
     found = unknown_modules(modules, components)
     others = [name for name, component in found if component is None]
@@ -199,10 +199,10 @@ def unknown_module_notes(
         if component is not None:
             yield (
                 f"modules called {name} provide no known component: if it is {component}, "
-                f"state it, modules: {statement(f'{name}/VERSION', component)}"
+                f"state it in the site file, modules: {statement(f'{name}/VERSION', component)}"
             )
     if others:
-        yield f"modules of other names provide nothing: {_first_names(others)}"
+        yield f"modules that provide no known component: {_first_names(others)}"
 
 
 def _first_names(names: Sequence[str]) -> str:

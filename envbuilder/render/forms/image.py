@@ -16,11 +16,15 @@ def render(of: Callable[[Renderable, Image, list[str]], str], subject: RenderInp
     Raises UsageError for a plan that can have no image.
     """
     image, source = image_of(subject), subject.source
-    notes = [*subject.notes(), "Written with build/ beside it: envbuild render --as image."]
+    notes = [
+        *subject.notes(),
+        "Needs the folder build/ next to it: envbuild render --as image writes both.",
+    ]
     for channel in subject.plan.channels:
         for name, value in channel.accept.items():
             notes.append(f"Set {name}={value} in it if you accept: {channel.licence}.")
     if image.from_index:
-        notes.append(f"From the index, not from modules: {', '.join(image.from_index)}.")
+        names = ", ".join(image.from_index)
+        notes.append(f"The image takes these from the index, not from modules: {names}.")
     locked = isinstance(source, Lock) and Lock(plan=image.plan, artifacts=source.artifacts)
     return of(locked or UnlockedPlan(image.plan), image, notes)

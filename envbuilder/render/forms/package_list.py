@@ -20,7 +20,7 @@ def render_explicit(subject: RenderInput) -> str:
     packages, head = _told(subject)
     if packages.pip:
         names = ", ".join(f"{each.name} {each.version}" for each in packages.pip)
-        head = f"{head}# pip installs besides, with --as requirements: {line(names)}\n"
+        head = f"{head}# pip also installs (see --as requirements): {line(names)}\n"
     return head + explicit.write(replace(packages, pip=()))
 
 
@@ -59,7 +59,7 @@ def _told(subject: RenderInput) -> tuple[PackageList, str]:
     lines = [
         f"{plan.recipe}: {plan.summary}",
         f"For {plan.site}, {plan.arch}; lock sha256 {lock.sha256()}",
-        f"Not here, build.sh builds it: {', '.join(built)}",
+        f"Not listed, because build.sh builds it: {', '.join(built)}",
     ]
     for channel in plan.channels:
         for name, value in channel.accept.items():

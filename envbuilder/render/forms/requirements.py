@@ -17,9 +17,11 @@ def render(subject: RenderInput) -> str:
     python = plan.python or f"the Python of its {subject.prefix.environment}"
     head = [f"{plan.recipe}: {plan.summary}", f"For {python} ({plan.site}, {plan.arch})."]
     if plan.modules.loads:
-        head.append(f"Its modules, loaded before: {' '.join(plan.modules.loads)}")
+        head.append(f"Load these modules first: {' '.join(plan.modules.loads)}")
     built = [f"{each.component} {each.version}" for each in plan.builds]
-    head.append(f"Not here, build.sh builds it: {', '.join([*built, plan.runtime.package])}")
+    head.append(
+        f"Not listed, because build.sh builds it: {', '.join([*built, plan.runtime.package])}"
+    )
     if isinstance(subject.source, Lock):
         body = requirement_files(subject.source)["requirements.txt"].splitlines()
     else:

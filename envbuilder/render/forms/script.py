@@ -13,5 +13,7 @@ def render(subject: RenderInput) -> str:
     first, rest = text.split("\n", 1)
     notes = [*subject.notes()]
     if notes:
-        notes.append("The other files of its folder: envbuild render --output FOLDER.")
+        notes.append(
+            "Needs the other files of its folder: envbuild render --output FOLDER writes all."
+        )
     return "\n".join([first, *(f"# {line(each)}" for each in notes), rest])

@@ -229,8 +229,8 @@ def clear(home: Home, path: Path, say: Say = print_nothing) -> None:
         # In the same folder: only there may one rename what one may not write.
         path.rename(home.prefix(identity))
         say(
-            f"{path} belongs to {sharing.owner_of(home.prefix(identity))}: set aside as unfinished "
-            f"build {identity}, which that user, or root, removes: "
+            f"{path} belongs to {sharing.owner_of(home.prefix(identity))}: kept as unfinished "
+            f"build {identity}; that user or root can remove it: "
             f"envbuild remove {home.name} --unfinished"
         )
 

@@ -15,13 +15,13 @@ help(table.concat({
   "    fix: another release, or a build with the patch",
   "    https://github.com/spack/spack-packages/blob/1e8cf059/repos/spack_repo/builtin/packages/openmpi/package.py",
   "",
-  "Undecided, depends on facts that were not given:",
+  "Undecided, because facts are not stated:",
   "  OMPI-032: is not started by the srun of a Slurm whose only PMIx is of release 5 (openmpi@4.1.4)",
   "    depends on: pmi, scheduler",
   "    fix: start ranks by mpirun, take Open MPI 5, or have Slurm built with PMIx 4 as well",
   "    https://github.com/openpmix/openpmix/issues/3731",
   "",
-  "Proved: nothing yet (tier rendered).",
+  "Proved: nothing (tier rendered).",
   "",
   "Start a program on 2 ranks:",
   "  mpiexec -n 2 --bind-to none --map-by slot python PROGRAM.py",
@@ -30,10 +30,10 @@ whatis("Name: allreduce")
 whatis("Version: 1")
 whatis("Category: deep learning environment")
 whatis("Description: Collective runtime on the numpy and MPI of the system or the site's modules")
-whatis("Proved: rendered, nothing was run")
+whatis("Proved: rendered, not tested")
 
 if mode() == "load" and not isDir("/opt/envbuild/debian-ppc64le/ppc64le/allreduce/not-locked") then
-  LmodError("allreduce: planned, and not built yet: envbuild create allreduce --site debian-ppc64le --arch ppc64le --root /opt/envbuild/debian-ppc64le/ppc64le")
+  LmodError("allreduce: planned, but not built; to build it: envbuild create allreduce --site debian-ppc64le --arch ppc64le --root /opt/envbuild/debian-ppc64le/ppc64le")
 end
 
 -- Two environments of envbuild exclude each other.

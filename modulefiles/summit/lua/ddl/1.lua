@@ -21,13 +21,13 @@ help(table.concat({
   "    fix: PyTorch 1.9 and later, or torch.tensor(array), which copies",
   "    https://github.com/pytorch/pytorch/issues/56297",
   "",
-  "Undecided, depends on facts that were not given:",
+  "Undecided, because facts are not stated:",
   "  CUDA-053: what is built with CUDA 10.1 needs a driver of 418.39 or later (cudatoolkit@10.1.243)",
   "    depends on: driver",
   "    fix: driver 418.39 or later, or packages for an older CUDA",
   "    https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html",
   "",
-  "Proved: nothing yet (tier rendered).",
+  "Proved: nothing (tier rendered).",
   "",
   "Start a program on 6 ranks:",
   "  ddlrun python PROGRAM.py",
@@ -35,17 +35,17 @@ help(table.concat({
   "Loads the site's modules:",
   "  load ibm-wml-ce/1.6.2-5",
   "  load spectrum-mpi/10.3.1.2-20200121",
-  "If one is unknown, first: module use",
+  "If the module system does not find them, first run: module use",
   "  /sw/summit/modulefiles/core",
 }, "\n"))
 whatis("Name: ddl")
 whatis("Version: 1")
 whatis("Category: deep learning environment")
 whatis("Description: IBM DDL for TensorFlow, from the site's WMLCE module")
-whatis("Proved: rendered, nothing was run")
+whatis("Proved: rendered, not tested")
 
 if mode() == "load" and not isDir("/ccs/proj/envbuild/summit/ppc64le/ddl/not-locked") then
-  LmodError("ddl: planned, and not built yet: envbuild create ddl --site summit --arch ppc64le --root /ccs/proj/envbuild/summit/ppc64le")
+  LmodError("ddl: planned, but not built; to build it: envbuild create ddl --site summit --arch ppc64le --root /ccs/proj/envbuild/summit/ppc64le")
 end
 
 -- Two environments of envbuild exclude each other.
@@ -67,6 +67,6 @@ if mode() == "load" then
     end
   end
   if #missing > 0 then
-    LmodMessage("ddl: not proved like this, first: module purge; not loaded:" .. " " .. table.concat(missing, " "))
+    LmodMessage("ddl: not proved with these modules; run module purge first; not loaded:" .. " " .. table.concat(missing, " "))
   end
 end

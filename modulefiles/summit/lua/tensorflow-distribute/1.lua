@@ -11,7 +11,7 @@ help(table.concat({
   "  spectrum-mpi@10.4.0.3 <- module:spectrum-mpi/10.4.0.3-20210112",
   "  distributed-dl-training@0.1.0 <- built in this environment",
   "",
-  "Proved: nothing yet (tier rendered).",
+  "Proved: nothing (tier rendered).",
   "",
   "Start a program on 2 ranks:",
   "  jsrun -n1 -r1 -g6 -a2 -c42 -bpacked:21 python PROGRAM.py",
@@ -19,17 +19,17 @@ help(table.concat({
   "Loads the site's modules:",
   "  load open-ce/1.10.0-py39-ibm",
   "  load spectrum-mpi/10.4.0.3-20210112",
-  "If one is unknown, first: module use",
+  "If the module system does not find them, first run: module use",
   "  /sw/summit/modulefiles/core",
 }, "\n"))
 whatis("Name: tensorflow-distribute")
 whatis("Version: 1")
 whatis("Category: deep learning environment")
 whatis("Description: TensorFlow 2 with its own distribution strategies")
-whatis("Proved: rendered, nothing was run")
+whatis("Proved: rendered, not tested")
 
 if mode() == "load" and not isDir("/ccs/proj/envbuild/summit/ppc64le/tensorflow-distribute/not-locked") then
-  LmodError("tensorflow-distribute: planned, and not built yet: envbuild create tensorflow-distribute --site summit --arch ppc64le --root /ccs/proj/envbuild/summit/ppc64le")
+  LmodError("tensorflow-distribute: planned, but not built; to build it: envbuild create tensorflow-distribute --site summit --arch ppc64le --root /ccs/proj/envbuild/summit/ppc64le")
 end
 
 -- Two environments of envbuild exclude each other.
@@ -51,6 +51,6 @@ if mode() == "load" then
     end
   end
   if #missing > 0 then
-    LmodMessage("tensorflow-distribute: not proved like this, first: module purge; not loaded:" .. " " .. table.concat(missing, " "))
+    LmodMessage("tensorflow-distribute: not proved with these modules; run module purge first; not loaded:" .. " " .. table.concat(missing, " "))
   end
 end

@@ -19,7 +19,7 @@ help(table.concat({
   "  packaging@26.2 <- pip:packaging",
   "  distributed-dl-training@0.1.0 <- built in this environment",
   "",
-  "Known problems that a remedy lifts:",
+  "Known problems that a remedy solves:",
   "  HVD-030: its setup.py imports packaging, which build isolation hides (horovod@0.28.1)",
   "    lifted by with packaging *",
   "    https://github.com/horovod/horovod/issues/3744",
@@ -30,7 +30,7 @@ help(table.concat({
   "    lifted by flag HOROVOD_NCCL_LINK=SHARED",
   "    https://github.com/horovod/horovod/blob/v0.28.1/cmake/Modules/FindNCCL.cmake",
   "",
-  "Undecided, depends on facts that were not given:",
+  "Undecided, because facts are not stated:",
   "  CUDA-005: its headers contradict those of glibc 2.42 (cospi, sinpi, rsqrt) (cuda@11.1.1)",
   "    depends on: glibc",
   "    fix: CUDA 13.1 and later, or an older glibc",
@@ -44,7 +44,7 @@ help(table.concat({
   "    fix: start ranks by mpirun, take Open MPI 5, or have Slurm built with PMIx 4 as well",
   "    https://github.com/openpmix/openpmix/issues/3731",
   "",
-  "Proved: nothing yet (tier rendered).",
+  "Proved: nothing (tier rendered).",
   "",
   "Start a program on 2 ranks:",
   "  srun --mpi=pmix --nodes=1 --ntasks=2 --ntasks-per-node=2 --kill-on-bad-exit=1 python PROGRAM.py",
@@ -56,17 +56,17 @@ help(table.concat({
   "  load CUDA/11.1.1",
   "  load OpenMPI/4.0.5",
   "  load PyTorch/1.9.0",
-  "If one is unknown, first: module use",
+  "If the module system does not find them, first run: module use",
   "  /sw/modules/taurus/environment",
 }, "\n"))
 whatis("Name: horovod-cuda")
 whatis("Version: 1")
 whatis("Category: deep learning environment")
 whatis("Description: Horovod 0.28.1 for PyTorch, GPU operations by NCCL, CUDA of the site")
-whatis("Proved: rendered, nothing was run")
+whatis("Proved: rendered, not tested")
 
 if mode() == "load" and not isDir("/projects/envbuild/taurus-alpha/x86_64/horovod-cuda/not-locked") then
-  LmodError("horovod-cuda: planned, and not built yet: envbuild create horovod-cuda --site taurus-alpha --arch x86_64 --root /projects/envbuild/taurus-alpha/x86_64")
+  LmodError("horovod-cuda: planned, but not built; to build it: envbuild create horovod-cuda --site taurus-alpha --arch x86_64 --root /projects/envbuild/taurus-alpha/x86_64")
 end
 
 -- Two environments of envbuild exclude each other.
@@ -103,6 +103,6 @@ if mode() == "load" then
     end
   end
   if #missing > 0 then
-    LmodMessage("horovod-cuda: not proved like this, first: module purge; not loaded:" .. " " .. table.concat(missing, " "))
+    LmodMessage("horovod-cuda: not proved with these modules; run module purge first; not loaded:" .. " " .. table.concat(missing, " "))
   end
 end

@@ -20,7 +20,7 @@ help(table.concat({
   "    fix: Horovod 0.24.0 and later",
   "    https://github.com/spack/spack-packages/blob/1e8cf059/repos/spack_repo/builtin/packages/py_horovod/package.py",
   "",
-  "Undecided, depends on facts that were not given:",
+  "Undecided, because facts are not stated:",
   "  CUDA-005: its headers contradict those of glibc 2.42 (cospi, sinpi, rsqrt) (cuda@11.1.1)",
   "    depends on: glibc",
   "    fix: CUDA 13.1 and later, or an older glibc",
@@ -34,7 +34,7 @@ help(table.concat({
   "    fix: start ranks by mpirun, take Open MPI 5, or have Slurm built with PMIx 4 as well",
   "    https://github.com/openpmix/openpmix/issues/3731",
   "",
-  "Proved: nothing yet (tier rendered).",
+  "Proved: nothing (tier rendered).",
   "",
   "Start a program on 2 ranks:",
   "  srun --mpi=pmix --nodes=1 --ntasks=2 --ntasks-per-node=2 --kill-on-bad-exit=1 python PROGRAM.py",
@@ -45,17 +45,17 @@ help(table.concat({
   "  load CUDA/11.1.1",
   "  load OpenMPI/4.0.5",
   "  load Horovod/0.21.1-TensorFlow-2.4.1",
-  "If one is unknown, first: module use",
+  "If the module system does not find them, first run: module use",
   "  /sw/modules/taurus/environment",
 }, "\n"))
 whatis("Name: horovod-module")
 whatis("Version: 1")
 whatis("Category: deep learning environment")
 whatis("Description: The site's Horovod module for TensorFlow, loaded and proved")
-whatis("Proved: rendered, nothing was run")
+whatis("Proved: rendered, not tested")
 
 if mode() == "load" and not isDir("/projects/envbuild/taurus-alpha/x86_64/horovod-module/not-locked") then
-  LmodError("horovod-module: planned, and not built yet: envbuild create horovod-module --site taurus-alpha --arch x86_64 --root /projects/envbuild/taurus-alpha/x86_64")
+  LmodError("horovod-module: planned, but not built; to build it: envbuild create horovod-module --site taurus-alpha --arch x86_64 --root /projects/envbuild/taurus-alpha/x86_64")
 end
 
 -- Two environments of envbuild exclude each other.
@@ -91,6 +91,6 @@ if mode() == "load" then
     end
   end
   if #missing > 0 then
-    LmodMessage("horovod-module: not proved like this, first: module purge; not loaded:" .. " " .. table.concat(missing, " "))
+    LmodMessage("horovod-module: not proved with these modules; run module purge first; not loaded:" .. " " .. table.concat(missing, " "))
   end
 end

@@ -21,7 +21,7 @@ help(table.concat({
   "  packaging@26.2 <- pip:packaging",
   "  distributed-dl-training@0.1.0 <- built in this environment",
   "",
-  "Known problems that a remedy lifts:",
+  "Known problems that a remedy solves:",
   "  HVD-027: its CUDA kernels are built in a race where make runs several jobs at once (horovod@0.21.3)",
   "    lifted by variable MAKEFLAGS=-j1",
   "    https://github.com/horovod/horovod/blob/2626dc87/CHANGELOG.md (0.21.1 #2572, 0.24.0 #3261)",
@@ -37,7 +37,7 @@ help(table.concat({
   "    fix: PyTorch 1.9 and later, or torch.tensor(array), which copies",
   "    https://github.com/pytorch/pytorch/issues/56297",
   "",
-  "Undecided, depends on facts that were not given:",
+  "Undecided, because facts are not stated:",
   "  CUDA-005: its headers contradict those of glibc 2.42 (cospi, sinpi, rsqrt) (cuda@11.1.1)",
   "    depends on: glibc",
   "    fix: CUDA 13.1 and later, or an older glibc",
@@ -55,7 +55,7 @@ help(table.concat({
   "    fix: start ranks by mpirun, take Open MPI 5, or have Slurm built with PMIx 4 as well",
   "    https://github.com/openpmix/openpmix/issues/3731",
   "",
-  "Proved: nothing yet (tier rendered).",
+  "Proved: nothing (tier rendered).",
   "",
   "Start a program on 2 ranks:",
   "  srun --mpi=pmix --nodes=1 --ntasks=2 --ntasks-per-node=2 --kill-on-bad-exit=1 python PROGRAM.py",
@@ -67,17 +67,17 @@ help(table.concat({
   "  load CUDA/11.1.1",
   "  load OpenMPI/4.0.5",
   "  load PyTorch/1.7.1",
-  "If one is unknown, first: module use",
+  "If the module system does not find them, first run: module use",
   "  /sw/modules/taurus/environment",
 }, "\n"))
 whatis("Name: horovod-pytorch")
 whatis("Version: 1")
 whatis("Category: deep learning environment")
 whatis("Description: Horovod for PyTorch, all GPU operations over MPI")
-whatis("Proved: rendered, nothing was run")
+whatis("Proved: rendered, not tested")
 
 if mode() == "load" and not isDir("/projects/envbuild/taurus-alpha/x86_64/horovod-pytorch/not-locked") then
-  LmodError("horovod-pytorch: planned, and not built yet: envbuild create horovod-pytorch --site taurus-alpha --arch x86_64 --root /projects/envbuild/taurus-alpha/x86_64")
+  LmodError("horovod-pytorch: planned, but not built; to build it: envbuild create horovod-pytorch --site taurus-alpha --arch x86_64 --root /projects/envbuild/taurus-alpha/x86_64")
 end
 
 -- Two environments of envbuild exclude each other.
@@ -114,6 +114,6 @@ if mode() == "load" then
     end
   end
   if #missing > 0 then
-    LmodMessage("horovod-pytorch: not proved like this, first: module purge; not loaded:" .. " " .. table.concat(missing, " "))
+    LmodMessage("horovod-pytorch: not proved with these modules; run module purge first; not loaded:" .. " " .. table.concat(missing, " "))
   end
 end

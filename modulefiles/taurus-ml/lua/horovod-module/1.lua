@@ -17,13 +17,13 @@ help(table.concat({
   "    fix: Horovod 0.24.0 and later",
   "    https://github.com/spack/spack-packages/blob/1e8cf059/repos/spack_repo/builtin/packages/py_horovod/package.py",
   "",
-  "Undecided, depends on facts that were not given:",
+  "Undecided, because facts are not stated:",
   "  CUDA-045: CUDA 10.1 needs a driver of 418.39 or later (cuda@10.1.243)",
   "    depends on: driver",
   "    fix: driver 418.39 or later, or an older CUDA",
   "    https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html",
   "",
-  "Proved: nothing yet (tier rendered).",
+  "Proved: nothing (tier rendered).",
   "",
   "Start a program on 2 ranks:",
   "  srun --mpi=pmix --nodes=1 --ntasks=2 --ntasks-per-node=2 --kill-on-bad-exit=1 python PROGRAM.py",
@@ -31,17 +31,17 @@ help(table.concat({
   "Loads the site's modules:",
   "  load modenv/ml",
   "  load Horovod/0.19.5-fosscuda-2019b-TensorFlow-2.2.0-Python-3.7.4",
-  "If one is unknown, first: module use",
+  "If the module system does not find them, first run: module use",
   "  /sw/modules/taurus/environment",
 }, "\n"))
 whatis("Name: horovod-module")
 whatis("Version: 1")
 whatis("Category: deep learning environment")
 whatis("Description: The site's Horovod module for TensorFlow, loaded and proved")
-whatis("Proved: rendered, nothing was run")
+whatis("Proved: rendered, not tested")
 
 if mode() == "load" and not isDir("/projects/envbuild/taurus-ml/ppc64le/horovod-module/not-locked") then
-  LmodError("horovod-module: planned, and not built yet: envbuild create horovod-module --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le")
+  LmodError("horovod-module: planned, but not built; to build it: envbuild create horovod-module --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le")
 end
 
 -- Two environments of envbuild exclude each other.
@@ -79,6 +79,6 @@ if mode() == "load" then
     end
   end
   if #missing > 0 then
-    LmodMessage("horovod-module: not proved like this, first: module purge; not loaded:" .. " " .. table.concat(missing, " "))
+    LmodMessage("horovod-module: not proved with these modules; run module purge first; not loaded:" .. " " .. table.concat(missing, " "))
   end
 end

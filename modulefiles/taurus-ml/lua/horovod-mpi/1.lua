@@ -19,7 +19,7 @@ help(table.concat({
   "  six@1.17.0 <- pip:six",
   "  distributed-dl-training@0.1.0 <- built in this environment",
   "",
-  "Known problems that a remedy lifts:",
+  "Known problems that a remedy solves:",
   "  HVD-057: has no bdist_wheel of its own, which building Horovod needs (horovod@0.19.5, setuptools@59.6.0)",
   "    lifted by built with wheel",
   "    https://github.com/pypa/setuptools/blob/7d531288/NEWS.rst (70.1.0)",
@@ -35,7 +35,7 @@ help(table.concat({
   "    fix: LD_PRELOAD of the system's libhwloc, where a crash names hwloc",
   "    https://github.com/horovod/horovod/blob/2626dc87/docs/troubleshooting.rst",
   "",
-  "Undecided, depends on facts that were not given:",
+  "Undecided, because facts are not stated:",
   "  CUDA-047: CUDA 9.2 needs a driver of 396.26 or later (cuda@9.2.88)",
   "    depends on: driver",
   "    fix: driver 396.26 or later, or an older CUDA",
@@ -45,7 +45,7 @@ help(table.concat({
   "    fix: a CUDA-aware MPI, or NCCL for these operations",
   "    https://github.com/horovod/horovod/blob/2626dc87/docs/gpus.rst",
   "",
-  "Proved: nothing yet (tier rendered).",
+  "Proved: nothing (tier rendered).",
   "",
   "Start a program on 2 ranks:",
   "  srun --mpi=pmix --nodes=1 --ntasks=2 --ntasks-per-node=2 --kill-on-bad-exit=1 python PROGRAM.py",
@@ -55,17 +55,17 @@ help(table.concat({
   "  load CMake/3.12.1-GCCcore-7.3.0",
   "  load TensorFlow/1.14.0-PythonAnaconda-3.6",
   "  load OpenMPI/3.1.4-gcccuda-2018b",
-  "If one is unknown, first: module use",
+  "If the module system does not find them, first run: module use",
   "  /sw/modules/taurus/environment",
 }, "\n"))
 whatis("Name: horovod-mpi")
 whatis("Version: 1")
 whatis("Category: deep learning environment")
 whatis("Description: Horovod for TensorFlow, all GPU operations over MPI")
-whatis("Proved: rendered, nothing was run")
+whatis("Proved: rendered, not tested")
 
 if mode() == "load" and not isDir("/projects/envbuild/taurus-ml/ppc64le/horovod-mpi/not-locked") then
-  LmodError("horovod-mpi: planned, and not built yet: envbuild create horovod-mpi --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le")
+  LmodError("horovod-mpi: planned, but not built; to build it: envbuild create horovod-mpi --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le")
 end
 
 -- Two environments of envbuild exclude each other.
@@ -97,6 +97,6 @@ if mode() == "load" then
     end
   end
   if #missing > 0 then
-    LmodMessage("horovod-mpi: not proved like this, first: module purge; not loaded:" .. " " .. table.concat(missing, " "))
+    LmodMessage("horovod-mpi: not proved with these modules; run module purge first; not loaded:" .. " " .. table.concat(missing, " "))
   end
 end

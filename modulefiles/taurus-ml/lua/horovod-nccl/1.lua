@@ -19,7 +19,7 @@ help(table.concat({
   "  six@1.17.0 <- pip:six",
   "  distributed-dl-training@0.1.0 <- built in this environment",
   "",
-  "Known problems that a remedy lifts:",
+  "Known problems that a remedy solves:",
   "  HVD-036: looks for the static NCCL only, and fails where there is none (horovod@0.19.5, nccl@2.3.7)",
   "    lifted by flag HOROVOD_NCCL_LINK=SHARED",
   "    https://github.com/horovod/horovod/blob/2626dc87/CHANGELOG.md (0.25.0, #3500)",
@@ -38,13 +38,13 @@ help(table.concat({
   "    fix: LD_PRELOAD of the system's libhwloc, where a crash names hwloc",
   "    https://github.com/horovod/horovod/blob/2626dc87/docs/troubleshooting.rst",
   "",
-  "Undecided, depends on facts that were not given:",
+  "Undecided, because facts are not stated:",
   "  CUDA-047: CUDA 9.2 needs a driver of 396.26 or later (cuda@9.2.88)",
   "    depends on: driver",
   "    fix: driver 396.26 or later, or an older CUDA",
   "    https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html",
   "",
-  "Proved: nothing yet (tier rendered).",
+  "Proved: nothing (tier rendered).",
   "",
   "Start a program on 2 ranks:",
   "  srun --mpi=pmix --nodes=1 --ntasks=2 --ntasks-per-node=2 --kill-on-bad-exit=1 python PROGRAM.py",
@@ -56,21 +56,21 @@ help(table.concat({
   "  load TensorFlow/1.14.0-PythonAnaconda-3.6",
   "  unload OpenMPI/3.1.1-gcccuda-2018b",
   "  load OpenMPI/3.1.4-gcccuda-2018b",
-  "If one is unknown, first: module use",
+  "If the module system does not find them, first run: module use",
   "  /sw/modules/taurus/environment",
   "",
-  "The module system then warns that OpenMPI/3.1.1-gcccuda-2018b is missing: that is meant.",
-  "Unloading this module does not bring it back, and what had brought it may stay:",
-  "module purge, or a new shell, begins afresh.",
+  "The module system then warns that OpenMPI/3.1.1-gcccuda-2018b is missing. This is intended.",
+  "Unloading this module does not restore it, and modules that loaded it may remain.",
+  "To reset the shell, run module purge or start a new shell.",
 }, "\n"))
 whatis("Name: horovod-nccl")
 whatis("Version: 1")
 whatis("Category: deep learning environment")
 whatis("Description: Horovod for TensorFlow, NCCL allreduce inside and MPI between nodes")
-whatis("Proved: rendered, nothing was run")
+whatis("Proved: rendered, not tested")
 
 if mode() == "load" and not isDir("/projects/envbuild/taurus-ml/ppc64le/horovod-nccl/not-locked") then
-  LmodError("horovod-nccl: planned, and not built yet: envbuild create horovod-nccl --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le")
+  LmodError("horovod-nccl: planned, but not built; to build it: envbuild create horovod-nccl --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le")
 end
 
 -- Two environments of envbuild exclude each other.
@@ -110,6 +110,6 @@ if mode() == "load" then
     end
   end
   if #missing > 0 then
-    LmodMessage("horovod-nccl: not proved like this, first: module purge; not loaded:" .. " " .. table.concat(missing, " "))
+    LmodMessage("horovod-nccl: not proved with these modules; run module purge first; not loaded:" .. " " .. table.concat(missing, " "))
   end
 end

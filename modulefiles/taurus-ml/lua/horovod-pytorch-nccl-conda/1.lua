@@ -22,7 +22,7 @@ help(table.concat({
   "  six@1.17.0 <- pip:six",
   "  distributed-dl-training@0.1.0 <- built in this environment",
   "",
-  "Known problems that a remedy lifts:",
+  "Known problems that a remedy solves:",
   "  HVD-036: looks for the static NCCL only, and fails where there is none (horovod@0.19.5, nccl@2.5.6)",
   "    lifted by flag HOROVOD_NCCL_LINK=SHARED",
   "    https://github.com/horovod/horovod/blob/2626dc87/CHANGELOG.md (0.25.0, #3500)",
@@ -41,30 +41,30 @@ help(table.concat({
   "    fix: PyTorch 1.9 and later, or torch.tensor(array), which copies",
   "    https://github.com/pytorch/pytorch/issues/56297",
   "",
-  "Undecided, depends on facts that were not given:",
+  "Undecided, because facts are not stated:",
   "  CUDA-044: CUDA 10.2 needs a driver of 440.33 or later (cuda@10.2.89)",
   "    depends on: driver",
   "    fix: driver 440.33 or later, or an older CUDA",
   "    https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html",
   "",
-  "Proved: nothing yet (tier rendered).",
+  "Proved: nothing (tier rendered).",
   "",
   "Start a program on 2 ranks:",
   "  srun --nodes=1 --ntasks=2 --ntasks-per-node=2 --kill-on-bad-exit=1 python PROGRAM.py",
   "",
   "Loads the site's modules:",
   "  load modenv/ml",
-  "If one is unknown, first: module use",
+  "If the module system does not find them, first run: module use",
   "  /sw/modules/taurus/environment",
 }, "\n"))
 whatis("Name: horovod-pytorch-nccl-conda")
 whatis("Version: 1")
 whatis("Category: deep learning environment")
 whatis("Description: Horovod for PyTorch in a conda environment, allreduce and broadcast by NCCL")
-whatis("Proved: rendered, nothing was run")
+whatis("Proved: rendered, not tested")
 
 if mode() == "load" and not isDir("/projects/envbuild/taurus-ml/ppc64le/horovod-pytorch-nccl-conda/not-locked") then
-  LmodError("horovod-pytorch-nccl-conda: planned, and not built yet: envbuild create horovod-pytorch-nccl-conda --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le")
+  LmodError("horovod-pytorch-nccl-conda: planned, but not built; to build it: envbuild create horovod-pytorch-nccl-conda --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le")
 end
 
 -- Two environments of envbuild exclude each other.
@@ -84,6 +84,6 @@ if mode() == "load" then
     end
   end
   if #missing > 0 then
-    LmodMessage("horovod-pytorch-nccl-conda: not proved like this, first: module purge; not loaded:" .. " " .. table.concat(missing, " "))
+    LmodMessage("horovod-pytorch-nccl-conda: not proved with these modules; run module purge first; not loaded:" .. " " .. table.concat(missing, " "))
   end
 end

@@ -21,7 +21,7 @@ help(table.concat({
   "  packaging@21.3 <- pip:packaging",
   "  distributed-dl-training@0.1.0 <- built in this environment",
   "",
-  "Known problems that a remedy lifts:",
+  "Known problems that a remedy solves:",
   "  HVD-027: its CUDA kernels are built in a race where make runs several jobs at once (horovod@0.21.3)",
   "    lifted by variable MAKEFLAGS=-j1",
   "    https://github.com/horovod/horovod/blob/2626dc87/CHANGELOG.md (0.21.1 #2572, 0.24.0 #3261)",
@@ -46,7 +46,7 @@ help(table.concat({
   "    fix: PyTorch 1.9 and later, or torch.tensor(array), which copies",
   "    https://github.com/pytorch/pytorch/issues/56297",
   "",
-  "Undecided, depends on facts that were not given:",
+  "Undecided, because facts are not stated:",
   "  CUDA-047: CUDA 9.2 needs a driver of 396.26 or later (cuda@9.2.88)",
   "    depends on: driver",
   "    fix: driver 396.26 or later, or an older CUDA",
@@ -56,7 +56,7 @@ help(table.concat({
   "    fix: a CUDA-aware MPI, or NCCL for these operations",
   "    https://github.com/horovod/horovod/blob/2626dc87/docs/gpus.rst",
   "",
-  "Proved: nothing yet (tier rendered).",
+  "Proved: nothing (tier rendered).",
   "",
   "Start a program on 2 ranks:",
   "  srun --mpi=pmix --nodes=1 --ntasks=2 --ntasks-per-node=2 --kill-on-bad-exit=1 python PROGRAM.py",
@@ -68,21 +68,21 @@ help(table.concat({
   "  load cuDNN/7.1.4.18-fosscuda-2018b",
   "  unload OpenMPI/3.1.1-gcccuda-2018b",
   "  load OpenMPI/3.1.4-gcccuda-2018b",
-  "If one is unknown, first: module use",
+  "If the module system does not find them, first run: module use",
   "  /sw/modules/taurus/environment",
   "",
-  "The module system then warns that OpenMPI/3.1.1-gcccuda-2018b is missing: that is meant.",
-  "Unloading this module does not bring it back, and what had brought it may stay:",
-  "module purge, or a new shell, begins afresh.",
+  "The module system then warns that OpenMPI/3.1.1-gcccuda-2018b is missing. This is intended.",
+  "Unloading this module does not restore it, and modules that loaded it may remain.",
+  "To reset the shell, run module purge or start a new shell.",
 }, "\n"))
 whatis("Name: pytorch-source")
 whatis("Version: 1")
 whatis("Category: deep learning environment")
 whatis("Description: PyTorch 1.7.1 compiled from its git tree, and Horovod for it over MPI")
-whatis("Proved: rendered, nothing was run")
+whatis("Proved: rendered, not tested")
 
 if mode() == "load" and not isDir("/projects/envbuild/taurus-ml/ppc64le/pytorch-source/not-locked") then
-  LmodError("pytorch-source: planned, and not built yet: envbuild create pytorch-source --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le")
+  LmodError("pytorch-source: planned, but not built; to build it: envbuild create pytorch-source --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le")
 end
 
 -- Two environments of envbuild exclude each other.
@@ -121,6 +121,6 @@ if mode() == "load" then
     end
   end
   if #missing > 0 then
-    LmodMessage("pytorch-source: not proved like this, first: module purge; not loaded:" .. " " .. table.concat(missing, " "))
+    LmodMessage("pytorch-source: not proved with these modules; run module purge first; not loaded:" .. " " .. table.concat(missing, " "))
   end
 end

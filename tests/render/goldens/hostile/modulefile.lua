@@ -9,12 +9,12 @@ help(table.concat({
   "  mpich@5.0.2 <- pip:mpich",
   "  distributed-dl-training@0.1.0 <- built in this environment",
   "",
-  "Risks that were taken:",
+  "Waived advisories:",
   "  TEST-WAIVED: $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\ (openmpi@3.1.4, nccl@2.3.7)",
   "    waived: $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\",
   "    $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\",
   "",
-  "Known problems that a remedy lifts:",
+  "Known problems that a remedy solves:",
   "  TEST-LIFTED: $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\ (openmpi@3.1.4, nccl@2.3.7)",
   "    lifted by $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\",
   "    $(touch CANARY) `touch CANARY` ${HOME} \"double\" 'single' ]] ]==] -- [exec touch CANARY] {open close} } { \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\",
@@ -43,7 +43,7 @@ whatis("Proved: several ranks, 2025-01-31T12:00:00Z")
 whatis("Waived: TEST-WAIVED")
 
 if mode() == "load" and myShellType() == "csh" then
-  LmodError("hostile: load it in bash or zsh; module systems cannot hand csh and tcsh the characters ! { } in HOSTILE, PATH, VIRTUAL_ENV")
+  LmodError("hostile: load it in bash or zsh; module systems cannot escape ! { } for csh and tcsh in HOSTILE, PATH, VIRTUAL_ENV")
 end
 
 -- Two environments of envbuild exclude each other.

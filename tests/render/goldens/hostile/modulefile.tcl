@@ -10,12 +10,12 @@ proc ModulesHelp {} {
   puts stderr "  mpich@5.0.2 <- pip:mpich"
   puts stderr "  distributed-dl-training@0.1.0 <- built in this environment"
   puts stderr ""
-  puts stderr "Risks that were taken:"
+  puts stderr "Waived advisories:"
   puts stderr "  TEST-WAIVED: \$(touch CANARY) `touch CANARY` \$\{HOME\} \"double\" 'single' \]\] \]==\] -- \[exec touch CANARY\] \{open close\} \} \{ \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\ (openmpi@3.1.4, nccl@2.3.7)"
   puts stderr "    waived: \$(touch CANARY) `touch CANARY` \$\{HOME\} \"double\" 'single' \]\] \]==\] -- \[exec touch CANARY\] \{open close\} \} \{ \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\"
   puts stderr "    \$(touch CANARY) `touch CANARY` \$\{HOME\} \"double\" 'single' \]\] \]==\] -- \[exec touch CANARY\] \{open close\} \} \{ \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\"
   puts stderr ""
-  puts stderr "Known problems that a remedy lifts:"
+  puts stderr "Known problems that a remedy solves:"
   puts stderr "  TEST-LIFTED: \$(touch CANARY) `touch CANARY` \$\{HOME\} \"double\" 'single' \]\] \]==\] -- \[exec touch CANARY\] \{open close\} \} \{ \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\ (openmpi@3.1.4, nccl@2.3.7)"
   puts stderr "    lifted by \$(touch CANARY) `touch CANARY` \$\{HOME\} \"double\" 'single' \]\] \]==\] -- \[exec touch CANARY\] \{open close\} \} \{ \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\"
   puts stderr "    \$(touch CANARY) `touch CANARY` \$\{HOME\} \"double\" 'single' \]\] \]==\] -- \[exec touch CANARY\] \{open close\} \} \{ \\ \\n %PATH% !! #; & | < > * ? ~ é ü 漢字 🚀 \\"
@@ -44,13 +44,13 @@ module-whatis "Proved: several ranks, 2025-01-31T12:00:00Z"
 module-whatis "Waived: TEST-WAIVED"
 
 if {[module-info mode load] && [module-info shelltype] eq "csh"} {
-  puts stderr "hostile: load it in bash or zsh; module systems cannot hand csh and tcsh the characters \[ \] \{ \} ~ in HOSTILE, PATH, VIRTUAL_ENV"
+  puts stderr "hostile: load it in bash or zsh; module systems cannot escape \[ \] \{ \} ~ for csh and tcsh in HOSTILE, PATH, VIRTUAL_ENV"
   break
 }
 
-# Module systems before Environment Modules 5.1 know neither family nor pushenv and depends-on:
-# there this conflicts with itself only, and unloading unsets what was set before. A family has the
-# place of a module of its name: envbuild is that of the tool.
+# Module systems before Environment Modules 5.1 know neither family nor pushenv and depends-on. With
+# them, the module conflicts only with itself, and unloading unsets earlier values. A family also
+# reserves a module name: the family envbuild is that of the tool.
 if {[info commands family] ne ""} {
   family envbuild_environment
 } else {

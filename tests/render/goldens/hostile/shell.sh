@@ -2,7 +2,7 @@
 # Environment hostile, id 4d0871f5ff43, lock sha256 4d0871f5ff434c27f4c628f146b26cbc5b2a7f73c7163e0796d3881dad13aa27
 #
 #   bash shell.sh             open a shell in the environment and folder of the build's steps
-#   bash shell.sh COMMAND...  run a command there
+#   bash shell.sh COMMAND...  run a command in it
 set -euo pipefail
 unset CDPATH
 HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
@@ -14,7 +14,7 @@ if ! load_modules; then
   if [[ $# -gt 0 ]]; then
     exit 1
   fi
-  say "this shell has what was loaded up to there"
+  say "this shell contains only the modules that were loaded before the error"
 fi
 enter_environment
 cd -- "$HERE"

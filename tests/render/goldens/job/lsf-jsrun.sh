@@ -10,8 +10,8 @@
 #
 #   bsub < FILE   run the program below
 #
-# The numbers of nodes and of ranks stand in the launch line too, so for others make this script
-# anew:
+# The launch line contains the numbers of nodes and ranks, too. To change them, render this script
+# again:
 #   envbuild render allreduce-modules --as lsf --nodes N --ranks-per-node N
 set -euo pipefail
 
@@ -20,29 +20,29 @@ say() {
 }
 
 if [[ -z ${LSB_JOBID:-} || ! -r ${LSB_DJOB_HOSTFILE:-} ]]; then
-  say "error: this is a job of LSF: submit it by bsub"
+  say "error: this script is a job of LSF: submit it with bsub"
   exit 2
 fi
 # The first line is the node that this script runs on; no rank may run there.
 mapfile -t nodes < <(tail -n +2 "$LSB_DJOB_HOSTFILE" | awk '!seen[$1]++ { print $1 }')
 expected=2 found=${#nodes[@]}
 if [[ $found -ne $expected ]]; then
-  say "error: this script is for $expected nodes, the job has $found: make it anew"
+  say "error: this script is for $expected nodes, but the job has $found: render it again"
   exit 2
 fi
 
 PREFIX=/software/cluster/env/abc
 if [[ ! -d $PREFIX ]]; then
-  say 'error: allreduce-modules/3 is not here: it is not built, or it was moved or removed'
-  say 'hint: envbuild list shows what is built; render this script again of that'
+  say 'error: allreduce-modules/3 is missing: it is not built, or it was moved or removed'
+  say 'hint: envbuild list shows the environments; render this script again from one of them'
   exit 1
 fi
 
-# Load the environment's module, and nothing else.
+# Load only the module of the environment.
 MODULES_INIT=/apps/lmod/init/bash
 MODULE=allreduce-modules/3
 if [[ ! -r $MODULES_INIT ]]; then
-  say "error: the module system cannot be reached: there is no $MODULES_INIT"
+  say "error: the module system is not available: there is no $MODULES_INIT"
   exit 1
 fi
 # The module system's own shell code is not written for these options.
@@ -57,7 +57,7 @@ module load "$MODULE"
 set -eu
 # Old module systems return 0 whatever happens.
 if [[ ":${LOADEDMODULES:-}:" != *":$MODULE:"* ]]; then
-  say "error: the module $MODULE could not be loaded (what the module system said stands above)"
+  say "error: cannot load the module $MODULE (see the output of the module system above)"
   exit 1
 fi
 
@@ -66,8 +66,8 @@ check_program() {
   local found
   found=$(type -P "$1") || true
   if [[ ! ${found%/*} -ef $PREFIX/bin ]]; then
-    say "error: $1 is ${found:-not on PATH}, and not $PREFIX/bin/$1, which is the environment's"
-    say "hint: it is missing there, or start-up files put another one first on PATH"
+    say "error: $1 is ${found:-not on PATH}, not $PREFIX/bin/$1 of the environment"
+    say "hint: the file is missing, or start-up files put another one first on PATH"
     exit 1
   fi
 }

@@ -10,8 +10,8 @@
 #
 #   bsub < FILE   run the program below
 #
-# The numbers of nodes and of ranks stand in the launch line too, so for others make this script
-# anew:
+# The launch line contains the numbers of nodes and ranks, too. To change them, render this script
+# again:
 #   envbuild render allreduce --as lsf --nodes N --ranks-per-node N
 set -euo pipefail
 
@@ -20,24 +20,24 @@ say() {
 }
 
 if [[ -z ${LSB_JOBID:-} || ! -r ${LSB_DJOB_HOSTFILE:-} ]]; then
-  say "error: this is a job of LSF: submit it by bsub"
+  say "error: this script is a job of LSF: submit it with bsub"
   exit 2
 fi
 mapfile -t nodes < <(awk '!seen[$1]++ { print $1 }' "$LSB_DJOB_HOSTFILE")
 expected=2 found=${#nodes[@]}
 if [[ $found -ne $expected ]]; then
-  say "error: this script is for $expected nodes, the job has $found: make it anew"
+  say "error: this script is for $expected nodes, but the job has $found: render it again"
   exit 2
 fi
 
 PREFIX=/software/local/allreduce/abc
 if [[ ! -d $PREFIX ]]; then
-  say 'error: allreduce/3 is not here: it is not built, or it was moved or removed'
-  say 'hint: envbuild list shows what is built; render this script again of that'
+  say 'error: allreduce/3 is missing: it is not built, or it was moved or removed'
+  say 'hint: envbuild list shows the environments; render this script again from one of them'
   exit 1
 fi
 
-# The environment has no module to load here: this is what its module would do.
+# No module system is available: make the changes that the module of the environment makes.
 unset PYTHONPATH PYTHONHOME
 export VIRTUAL_ENV=/software/local/allreduce/abc
 export PYTHONNOUSERSITE=1
@@ -48,8 +48,8 @@ check_program() {
   local found
   found=$(type -P "$1") || true
   if [[ ! ${found%/*} -ef $PREFIX/bin ]]; then
-    say "error: $1 is ${found:-not on PATH}, and not $PREFIX/bin/$1, which is the environment's"
-    say "hint: it is missing there, or start-up files put another one first on PATH"
+    say "error: $1 is ${found:-not on PATH}, not $PREFIX/bin/$1 of the environment"
+    say "hint: the file is missing, or start-up files put another one first on PATH"
     exit 1
   fi
 }

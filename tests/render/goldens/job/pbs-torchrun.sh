@@ -12,8 +12,8 @@
 #
 #   qsub FILE   run the program below
 #
-# Options of qsub go before the file and win over the lines above; the numbers of nodes and of ranks
-# stand in the launch line too, so for others make this script anew:
+# Options of qsub go before the file and override the lines above. The launch line contains the
+# numbers of nodes and ranks, too. To change them, render this script again:
 #   envbuild render allreduce --as pbs --nodes N --ranks-per-node N
 set -euo pipefail
 
@@ -22,7 +22,7 @@ say() {
 }
 
 if [[ -z ${PBS_JOBID:-} || ! -r ${PBS_NODEFILE:-} ]]; then
-  say "error: this is a job of PBS: submit it by qsub"
+  say "error: this script is a job of PBS: submit it with qsub"
   exit 2
 fi
 # PBS starts a script in the home folder.
@@ -30,18 +30,18 @@ cd -- "${PBS_O_WORKDIR:-.}"
 mapfile -t nodes < <(awk '{ sub(/\[[0-9]+\]$/, "", $1) } !seen[$1]++ { print $1 }' "$PBS_NODEFILE")
 expected=2 found=${#nodes[@]}
 if [[ $found -ne $expected ]]; then
-  say "error: this script is for $expected nodes, the job has $found: make it anew"
+  say "error: this script is for $expected nodes, but the job has $found: render it again"
   exit 2
 fi
 
 PREFIX=/software/local/allreduce/abc
 if [[ ! -d $PREFIX ]]; then
-  say 'error: allreduce/3 is not here: it is not built, or it was moved or removed'
-  say 'hint: envbuild list shows what is built; render this script again of that'
+  say 'error: allreduce/3 is missing: it is not built, or it was moved or removed'
+  say 'hint: envbuild list shows the environments; render this script again from one of them'
   exit 1
 fi
 
-# The environment has no module to load here: this is what its module would do.
+# No module system is available: make the changes that the module of the environment makes.
 unset PYTHONPATH PYTHONHOME
 export VIRTUAL_ENV=/software/local/allreduce/abc
 export PYTHONNOUSERSITE=1
@@ -52,20 +52,20 @@ check_program() {
   local found
   found=$(type -P "$1") || true
   if [[ ! ${found%/*} -ef $PREFIX/bin ]]; then
-    say "error: $1 is ${found:-not on PATH}, and not $PREFIX/bin/$1, which is the environment's"
-    say "hint: it is missing there, or start-up files put another one first on PATH"
+    say "error: $1 is ${found:-not on PATH}, not $PREFIX/bin/$1 of the environment"
+    say "hint: the file is missing, or start-up files put another one first on PATH"
     exit 1
   fi
 }
 check_program python
 
-# For launchers that ask no scheduler: host:slots,host:slots
+# For launchers that do not query a scheduler: host:slots,host:slots
 hosts=
 for node in "${nodes[@]}"; do
   hosts+=${hosts:+,}$node:6
 done
 
-# Two jobs on one node must not meet at one port.
+# Two jobs on one node must not use the same port.
 port=$((20000 + ${PBS_JOBID%%[!0-9]*} % 10000))
 
 endpoint=${nodes[0]}:$port

@@ -13,8 +13,8 @@
 #
 #   sbatch FILE [ARGUMENT...]   run the program below, with these further arguments
 #
-# Options of sbatch go before the file and win over the lines above; the numbers of nodes, of tasks
-# and of their CPUs stand in the launch line too, so for others make this script anew:
+# Options of sbatch go before the file and override the lines above. The launch line contains the
+# numbers of nodes, tasks and CPUs, too. To change them, render this script again:
 #   envbuild render allreduce-modules --as slurm --nodes N --ranks-per-node N
 set -euo pipefail
 
@@ -23,28 +23,28 @@ say() {
 }
 
 if [[ -z ${SLURM_JOB_ID:-} ]]; then
-  say "error: this is a job of Slurm: submit it by sbatch"
+  say "error: this script is a job of Slurm: submit it with sbatch"
   exit 2
 fi
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 expected=2 found=${#nodes[@]}
 if [[ $found -ne $expected ]]; then
-  say "error: this script is for $expected nodes, the job has $found: make it anew"
+  say "error: this script is for $expected nodes, but the job has $found: render it again"
   exit 2
 fi
 
 PREFIX=/software/cluster/env/abc
 if [[ ! -d $PREFIX ]]; then
-  say 'error: allreduce-modules/3 is not here: it is not built, or it was moved or removed'
-  say 'hint: envbuild list shows what is built; render this script again of that'
+  say 'error: allreduce-modules/3 is missing: it is not built, or it was moved or removed'
+  say 'hint: envbuild list shows the environments; render this script again from one of them'
   exit 1
 fi
 
-# Load the environment's module, and nothing else.
+# Load only the module of the environment.
 MODULES_INIT=/apps/lmod/init/bash
 MODULE=allreduce-modules/3
 if [[ ! -r $MODULES_INIT ]]; then
-  say "error: the module system cannot be reached: there is no $MODULES_INIT"
+  say "error: the module system is not available: there is no $MODULES_INIT"
   exit 1
 fi
 # The module system's own shell code is not written for these options.
@@ -60,7 +60,7 @@ module load "$MODULE"
 set -eu
 # Old module systems return 0 whatever happens.
 if [[ ":${LOADEDMODULES:-}:" != *":$MODULE:"* ]]; then
-  say "error: the module $MODULE could not be loaded (what the module system said stands above)"
+  say "error: cannot load the module $MODULE (see the output of the module system above)"
   exit 1
 fi
 
@@ -69,8 +69,8 @@ check_program() {
   local found
   found=$(type -P "$1") || true
   if [[ ! ${found%/*} -ef $PREFIX/bin ]]; then
-    say "error: $1 is ${found:-not on PATH}, and not $PREFIX/bin/$1, which is the environment's"
-    say "hint: it is missing there, or start-up files put another one first on PATH"
+    say "error: $1 is ${found:-not on PATH}, not $PREFIX/bin/$1 of the environment"
+    say "hint: the file is missing, or start-up files put another one first on PATH"
     exit 1
   fi
 }
@@ -80,12 +80,12 @@ check_program python
 launcher=horovodrun owner=Horovod/0.28.1-foss
 found=$(type -P "$launcher") || true
 if [[ ":${LOADEDMODULES:-}:" != *":$owner:"* || -z $found || $found == $(PATH=$outside type -P "$launcher") ]]; then
-  say "error: $launcher is ${found:-not on PATH}, and not that of the module $owner"
-  say "hint: the module is not loaded, or it has no $launcher"
+  say "error: $launcher is ${found:-not on PATH}, not that of the module $owner"
+  say "hint: the module is not loaded, or it does not contain $launcher"
   exit 1
 fi
 
-# For launchers that ask no scheduler: host:slots,host:slots
+# For launchers that do not query a scheduler: host:slots,host:slots
 hosts=
 for node in "${nodes[@]}"; do
   hosts+=${hosts:+,}$node:6

@@ -12,8 +12,8 @@
 #
 #   sbatch FILE [ARGUMENT...]   run the program below, with these further arguments
 #
-# Options of sbatch go before the file and win over the lines above; the numbers of nodes, of tasks
-# and of their CPUs stand in the launch line too, so for others make this script anew:
+# Options of sbatch go before the file and override the lines above. The launch line contains the
+# numbers of nodes, tasks and CPUs, too. To change them, render this script again:
 #   envbuild render allreduce-modules --as slurm --nodes N --ranks-per-node N
 set -euo pipefail
 
@@ -22,28 +22,28 @@ say() {
 }
 
 if [[ -z ${SLURM_JOB_ID:-} ]]; then
-  say "error: this is a job of Slurm: submit it by sbatch"
+  say "error: this script is a job of Slurm: submit it with sbatch"
   exit 2
 fi
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 expected=2 found=${#nodes[@]}
 if [[ $found -ne $expected ]]; then
-  say "error: this script is for $expected nodes, the job has $found: make it anew"
+  say "error: this script is for $expected nodes, but the job has $found: render it again"
   exit 2
 fi
 
 PREFIX=/software/cluster/env/abc
 if [[ ! -d $PREFIX ]]; then
-  say 'error: allreduce-modules/3 is not here: it is not built, or it was moved or removed'
-  say 'hint: envbuild list shows what is built; render this script again of that'
+  say 'error: allreduce-modules/3 is missing: it is not built, or it was moved or removed'
+  say 'hint: envbuild list shows the environments; render this script again from one of them'
   exit 1
 fi
 
-# Load the environment's module, and nothing else.
+# Load only the module of the environment.
 MODULES_INIT=/apps/lmod/init/bash
 MODULE=allreduce-modules/3
 if [[ ! -r $MODULES_INIT ]]; then
-  say "error: the module system cannot be reached: there is no $MODULES_INIT"
+  say "error: the module system is not available: there is no $MODULES_INIT"
   exit 1
 fi
 # The module system's own shell code is not written for these options.
@@ -58,7 +58,7 @@ module load "$MODULE"
 set -eu
 # Old module systems return 0 whatever happens.
 if [[ ":${LOADEDMODULES:-}:" != *":$MODULE:"* ]]; then
-  say "error: the module $MODULE could not be loaded (what the module system said stands above)"
+  say "error: cannot load the module $MODULE (see the output of the module system above)"
   exit 1
 fi
 
@@ -67,19 +67,19 @@ check_program() {
   local found
   found=$(type -P "$1") || true
   if [[ ! ${found%/*} -ef $PREFIX/bin ]]; then
-    say "error: $1 is ${found:-not on PATH}, and not $PREFIX/bin/$1, which is the environment's"
-    say "hint: it is missing there, or start-up files put another one first on PATH"
+    say "error: $1 is ${found:-not on PATH}, not $PREFIX/bin/$1 of the environment"
+    say "hint: the file is missing, or start-up files put another one first on PATH"
     exit 1
   fi
 }
 check_program python
 
-# Two jobs on one node must not meet at one port.
+# Two jobs on one node must not use the same port.
 port=$((20000 + SLURM_JOB_ID % 10000))
 
-# TF_CONFIG, for TensorFlow's distribution strategies: all workers, one a rank, in the order of the
-# ranks, each with a port of its own. Each worker puts its own number in and then runs the program.
-# This script is no rank, even where a variable says so.
+# TF_CONFIG for the distribution strategies of TensorFlow: one worker per rank, in the order of the
+# ranks, each with its own port. Each worker inserts its number and runs the program. This script is
+# not a rank, even if a variable states one.
 unset OMPI_COMM_WORLD_RANK JSM_NAMESPACE_RANK PMI_RANK HOROVOD_RANK SLURM_PROCID
 workers=
 for node in "${nodes[@]}"; do
@@ -92,7 +92,7 @@ export ENVBUILD_TF_WORKERS=$workers
 task='rank=${OMPI_COMM_WORLD_RANK:-${JSM_NAMESPACE_RANK:-${PMI_RANK:-}}}
 rank=${rank:-${HOROVOD_RANK:-${SLURM_PROCID:-}}}
 if [[ -z $rank ]]; then
-  echo "error: TF_CONFIG cannot be made: the launcher tells no rank" >&2
+  echo "error: cannot make TF_CONFIG: the launcher does not state the rank" >&2
   exit 1
 fi
 export TF_CONFIG="{\"cluster\": {\"worker\": [$ENVBUILD_TF_WORKERS]}, \"task\": {\"type\": \"worker\", \"index\": $rank}}"

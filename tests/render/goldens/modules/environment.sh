@@ -1,7 +1,7 @@
 # Environment allreduce-modules, id c4acc4ae3d54, lock sha256 c4acc4ae3d5498e431752f9bf62f87fe60c727bade3c47859b6ed2047eb86b1a
 # shellcheck shell=bash disable=SC2034
-# Sourced by the other scripts here, after `set -euo pipefail`. Their one environment is made by
-# clean_environment, load_modules and enter_environment, in this order.
+# The other scripts source this file after `set -euo pipefail`. They call clean_environment,
+# load_modules and enter_environment, in this order.
 
 PREFIX=/software/cluster/env/abc
 
@@ -9,8 +9,8 @@ say() {
   printf '%s\n' "$*" >&2
 }
 
-# Forget what the caller's shell carries in: other packages, pip's options, start-up files. What
-# says how to reach an index (address, proxy, certificates, cache) stays.
+# Remove settings of the caller's shell: packages, options of pip, start-up files. Keep the settings
+# of indexes (address, proxy, certificates, cache).
 clean_environment() {
   local name
   for name in "${!PYTHON@}" "${!VIRTUAL_ENV@}" __PYVENV_LAUNCHER__ BASH_ENV ENV CDPATH; do
@@ -25,7 +25,7 @@ clean_environment() {
       *) unset "$name" ;;
     esac
   done
-  # What would change how sources are compiled: the plan says what they are compiled with.
+  # Variables that change how sources are compiled: the plan states the compiler settings.
   for name in "${!HOROVOD_@}" "${!CMAKE_@}" CC CXX CFLAGS CXXFLAGS CPPFLAGS LDFLAGS MAKEFLAGS \
     MPI_HOME MPI_ROOT CUDACXX CUDAHOSTCXX CUDAARCHS CUDAToolkit_ROOT NVCC_CCBIN \
     NVCC_APPEND_FLAGS NVCC_PREPEND_FLAGS; do
@@ -36,7 +36,7 @@ clean_environment() {
 MODULES_INIT=/apps/lmod/init/bash
 modules_loaded=
 
-# Load the modules of the plan, once, and compare with what it says is loaded then.
+# Load the modules of the plan once, and compare the loaded modules with the plan.
 load_modules() {
   if [[ -n $modules_loaded ]]; then
     return 0
@@ -54,13 +54,13 @@ load_modules() {
 
 load_all_modules() {
   if [[ ! -r $MODULES_INIT ]]; then
-    say "error: the module system cannot be reached: there is no $MODULES_INIT"
+    say "error: the module system is not available: there is no $MODULES_INIT"
     return 1
   fi
   # shellcheck source=/dev/null
   source "$MODULES_INIT"
   module --force purge
-  # Unloading gave back what the loaded modules had covered.
+  # Unloading restored variables that the modules had overridden.
   clean_environment
   use_tree /apps/modules/extra || return 1
   use_tree /apps/modules/all || return 1
@@ -71,7 +71,7 @@ load_all_modules() {
 
 use_tree() {
   if [[ ! -d $1 ]]; then
-    say "error: the module tree $1 is not there"
+    say "error: the module tree $1 does not exist"
     return 1
   fi
   module use "$1"
@@ -80,22 +80,22 @@ use_tree() {
 load_module() {
   # Old module systems return 0 whatever happens, so look at what is loaded as well.
   if ! module load "$1" || ! loaded_modules | grep -qxF -e "$1"; then
-    say "error: the module $1 could not be loaded (what the module system said stands above)"
+    say "error: cannot load the module $1 (see the output of the module system above)"
     return 1
   fi
 }
 
-# Take out what another module brought, right before the one that takes its place is loaded.
+# Unload a module that another one loaded, directly before its replacement is loaded.
 went_along=
 unload_module() {
   local before
   before=$(loaded_modules)
   module unload "$1"
   if loaded_modules | grep -qxF -e "$1"; then
-    say "error: the module $1 could not be unloaded (what the module system said stands above)"
+    say "error: cannot unload the module $1 (see the output of the module system above)"
     return 1
   fi
-  # What went with it may come back with the next load.
+  # The next load may restore modules that were unloaded with it.
   went_along+=$(LC_ALL=C comm -23 <(printf '%s\n' "$before") <(loaded_modules))$'\n'
 }
 
@@ -114,7 +114,7 @@ Python/3.11.3-GCCcore-12.3.0
 END
 }
 
-# A module may silently replace another one or bring more along than the plan knows.
+# A module may replace another one silently, or load more than the plan contains.
 compare_modules() {
   local missing extra
   missing=$(LC_ALL=C comm -23 <(planned_modules) <(loaded_modules))
@@ -122,11 +122,11 @@ compare_modules() {
   if [[ -z $missing && -z $extra ]]; then
     return 0
   fi
-  say "error: the loaded modules are not those of the plan"
+  say "error: the loaded modules differ from the plan"
   say_each "missing, unloaded or replaced by a later load" <<<"$missing"
   say_each "loaded, not in the plan" <<<"$extra"
   if grep -qxF -e "${missing:-none}" <<<"$went_along"; then
-    say "hint: the module system unloads with a module what needs it, so none can be swapped here"
+    say "hint: this module system also unloads modules that need the unloaded one; it cannot swap modules"
   fi
   say "hint: the site's modules have changed, or the site file states them wrongly; plan again"
   return 1
@@ -141,7 +141,7 @@ say_each() {
   done
 }
 
-# For each loaded module a line "== NAME" and what `module show` says of it.
+# For each loaded module, print a line "== NAME" and the output of `module show`.
 show_modules() {
   local name
   set +eu
@@ -152,8 +152,8 @@ show_modules() {
   set -eu
 }
 
-# What loading the environment changes, and what every step wants besides. It comes after the
-# modules: what they set must not win.
+# Set the variables of the environment, and those of every step. Run it after the modules are loaded,
+# so that it overrides them.
 enter_environment() {
   export VIRTUAL_ENV=/software/cluster/env/abc
   export PYTHONNOUSERSITE=1
@@ -162,6 +162,6 @@ enter_environment() {
   unset PYTHONHOME
   export MANPATH="${MANPATH:+$MANPATH:}"/software/cluster/env/abc/share/man
   export PYTHONNOUSERSITE=1 PYTHONDONTWRITEBYTECODE=1
-  # A quiet pip would not say its settings either, which the fetching of sources reads.
+  # A quiet pip does not print its settings, which the fetching of sources reads.
   export PIP_USER=0 PIP_QUIET=0 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 }

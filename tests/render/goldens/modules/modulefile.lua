@@ -9,7 +9,7 @@ help(table.concat({
   "  openmpi@4.1.5 <- module:OpenMPI/4.1.5-GCC-12.3.0",
   "  distributed-dl-training@0.1.0 <- built in this environment",
   "",
-  "Proved: nothing yet (tier rendered).",
+  "Proved: nothing (tier rendered).",
   "",
   "Start a program on 2 ranks:",
   "  mpiexec -n 2 --bind-to none --map-by slot python PROGRAM.py",
@@ -17,7 +17,7 @@ help(table.concat({
   "Loads the site's modules:",
   "  load Python/3.11.3-GCCcore-12.3.0",
   "  load OpenMPI/4.1.5-GCC-12.3.0",
-  "If one is unknown, first: module use",
+  "If the module system does not find them, first run: module use",
   "  /apps/modules/all",
   "  /apps/modules/extra",
 }, "\n"))
@@ -25,7 +25,7 @@ whatis("Name: allreduce-modules")
 whatis("Version: 3")
 whatis("Category: deep learning environment")
 whatis("Description: An allreduce over MPI, and nothing else")
-whatis("Proved: rendered, nothing was run")
+whatis("Proved: rendered, not tested")
 
 -- Two environments of envbuild exclude each other.
 family("envbuild")
@@ -51,6 +51,6 @@ if mode() == "load" then
     end
   end
   if #missing > 0 then
-    LmodMessage("allreduce-modules: not proved like this, first: module purge; not loaded:" .. " " .. table.concat(missing, " "))
+    LmodMessage("allreduce-modules: not proved with these modules; run module purge first; not loaded:" .. " " .. table.concat(missing, " "))
   end
 end

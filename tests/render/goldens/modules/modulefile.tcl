@@ -10,7 +10,7 @@ proc ModulesHelp {} {
   puts stderr "  openmpi@4.1.5 <- module:OpenMPI/4.1.5-GCC-12.3.0"
   puts stderr "  distributed-dl-training@0.1.0 <- built in this environment"
   puts stderr ""
-  puts stderr "Proved: nothing yet (tier rendered)."
+  puts stderr "Proved: nothing (tier rendered)."
   puts stderr ""
   puts stderr "Start a program on 2 ranks:"
   puts stderr "  mpiexec -n 2 --bind-to none --map-by slot python PROGRAM.py"
@@ -18,7 +18,7 @@ proc ModulesHelp {} {
   puts stderr "Loads the site's modules:"
   puts stderr "  load Python/3.11.3-GCCcore-12.3.0"
   puts stderr "  load OpenMPI/4.1.5-GCC-12.3.0"
-  puts stderr "If one is unknown, first: module use"
+  puts stderr "If the module system does not find them, first run: module use"
   puts stderr "  /apps/modules/all"
   puts stderr "  /apps/modules/extra"
 }
@@ -26,11 +26,11 @@ module-whatis "Name: allreduce-modules"
 module-whatis "Version: 3"
 module-whatis "Category: deep learning environment"
 module-whatis "Description: An allreduce over MPI, and nothing else"
-module-whatis "Proved: rendered, nothing was run"
+module-whatis "Proved: rendered, not tested"
 
-# Module systems before Environment Modules 5.1 know neither family nor pushenv and depends-on:
-# there this conflicts with itself only, and unloading unsets what was set before. A family has the
-# place of a module of its name: envbuild is that of the tool.
+# Module systems before Environment Modules 5.1 know neither family nor pushenv and depends-on. With
+# them, the module conflicts only with itself, and unloading unsets earlier values. A family also
+# reserves a module name: the family envbuild is that of the tool.
 if {[info commands family] ne ""} {
   family envbuild_environment
 } else {
@@ -63,6 +63,6 @@ if {[module-info mode load]} {
     if {![is-loaded $name]} { lappend missing $name }
   }
   if {[llength $missing]} {
-    puts stderr [concat "allreduce-modules: not proved like this, first: module purge; not loaded:" $missing]
+    puts stderr [concat "allreduce-modules: not proved with these modules; run module purge first; not loaded:" $missing]
   }
 }

@@ -1,7 +1,7 @@
 # Environment allreduce, id 724adb282ad3, lock sha256 724adb282ad3d80abe543886fd9d9586fc27ece3f688d6e270a9e2c17c4bfaeb
 # shellcheck shell=bash disable=SC2034
-# Sourced by the other scripts here, after `set -euo pipefail`. Their one environment is made by
-# clean_environment, load_modules and enter_environment, in this order.
+# The other scripts source this file after `set -euo pipefail`. They call clean_environment,
+# load_modules and enter_environment, in this order.
 
 PREFIX=/software/local/allreduce/abc
 
@@ -9,8 +9,8 @@ say() {
   printf '%s\n' "$*" >&2
 }
 
-# Forget what the caller's shell carries in: other packages, pip's options, start-up files. What
-# says how to reach an index (address, proxy, certificates, cache) stays.
+# Remove settings of the caller's shell: packages, options of pip, start-up files. Keep the settings
+# of indexes (address, proxy, certificates, cache).
 clean_environment() {
   local name
   for name in "${!PYTHON@}" "${!VIRTUAL_ENV@}" __PYVENV_LAUNCHER__ BASH_ENV ENV CDPATH; do
@@ -25,7 +25,7 @@ clean_environment() {
       *) unset "$name" ;;
     esac
   done
-  # What would change how sources are compiled: the plan says what they are compiled with.
+  # Variables that change how sources are compiled: the plan states the compiler settings.
   for name in "${!HOROVOD_@}" "${!CMAKE_@}" CC CXX CFLAGS CXXFLAGS CPPFLAGS LDFLAGS MAKEFLAGS \
     MPI_HOME MPI_ROOT CUDACXX CUDAHOSTCXX CUDAARCHS CUDAToolkit_ROOT NVCC_CCBIN \
     NVCC_APPEND_FLAGS NVCC_PREPEND_FLAGS; do
@@ -33,7 +33,7 @@ clean_environment() {
   done
 }
 
-# This environment uses none of the site's modules.
+# This environment does not use modules of the site.
 load_modules() {
   :
 }
@@ -42,13 +42,13 @@ show_modules() {
   :
 }
 
-# What loading the environment changes, and what every step wants besides. It comes after the
-# modules: what they set must not win.
+# Set the variables of the environment, and those of every step. Run it after the modules are loaded,
+# so that it overrides them.
 enter_environment() {
   export VIRTUAL_ENV=/software/local/allreduce/abc
   export PYTHONNOUSERSITE=1
   export PATH=/software/local/allreduce/abc/bin"${PATH:+:$PATH}"
   export PYTHONNOUSERSITE=1 PYTHONDONTWRITEBYTECODE=1
-  # A quiet pip would not say its settings either, which the fetching of sources reads.
+  # A quiet pip does not print its settings, which the fetching of sources reads.
   export PIP_USER=0 PIP_QUIET=0 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 }

@@ -27,9 +27,9 @@ module-whatis "Category: deep learning environment"
 module-whatis "Description: An allreduce over MPI, and nothing else"
 module-whatis "Proved: several ranks, 2025-01-31T12:00:00Z"
 
-# Module systems before Environment Modules 5.1 know neither family nor pushenv and depends-on:
-# there this conflicts with itself only, and unloading unsets what was set before. A family has the
-# place of a module of its name: envbuild is that of the tool.
+# Module systems before Environment Modules 5.1 know neither family nor pushenv and depends-on. With
+# them, the module conflicts only with itself, and unloading unsets earlier values. A family also
+# reserves a module name: the family envbuild is that of the tool.
 if {[info commands family] ne ""} {
   family envbuild_environment
 } else {

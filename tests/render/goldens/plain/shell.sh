@@ -2,7 +2,7 @@
 # Environment allreduce, id 724adb282ad3, lock sha256 724adb282ad3d80abe543886fd9d9586fc27ece3f688d6e270a9e2c17c4bfaeb
 #
 #   bash shell.sh             open a shell in the environment and folder of the build's steps
-#   bash shell.sh COMMAND...  run a command there
+#   bash shell.sh COMMAND...  run a command in it
 set -euo pipefail
 unset CDPATH
 HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
@@ -14,7 +14,7 @@ if ! load_modules; then
   if [[ $# -gt 0 ]]; then
     exit 1
   fi
-  say "this shell has what was loaded up to there"
+  say "this shell contains only the modules that were loaded before the error"
 fi
 enter_environment
 cd -- "$HERE"

@@ -10,7 +10,7 @@ source "$HERE/environment.sh"
 
 ranks=2
 if [[ ${ENVBUILD_RANKS:-$ranks} != "$ranks" ]]; then
-  say "error: this script starts $ranks ranks, and ENVBUILD_RANKS is '$ENVBUILD_RANKS'"
+  say "error: this script starts $ranks ranks, but ENVBUILD_RANKS is '$ENVBUILD_RANKS'"
   say "hint: envbuild smoke NAME --ranks N starts another number"
   exit 2
 fi

@@ -9,12 +9,12 @@ help(table.concat({
   "  openmpi@3.1.4 <- module:OpenMPI/3.1.4-gcccuda-2018b",
   "  distributed-dl-training@0.1.0 <- built in this environment",
   "",
-  "Risks that were taken:",
+  "Waived advisories:",
   "  TEST-WAIVED: What is waived (openmpi@3.1.4, nccl@2.3.7)",
   "    waived: measured on our fabric",
   "    https://example.org/issues/1",
   "",
-  "Known problems that a remedy lifts:",
+  "Known problems that a remedy solves:",
   "  TEST-LIFTED: What is lifted (openmpi@3.1.4, nccl@2.3.7)",
   "    lifted by variable OMPI_MCA_btl=^vader",
   "    https://example.org/issues/1",
@@ -24,7 +24,7 @@ help(table.concat({
   "    fix: take another",
   "    https://example.org/issues/1",
   "",
-  "Undecided, depends on facts that were not given:",
+  "Undecided, because facts are not stated:",
   "  TEST-UNKNOWN: What is unknown (openmpi@3.1.4, nccl@2.3.7)",
   "    depends on: network",
   "    fix: take another",
@@ -46,12 +46,12 @@ help(table.concat({
   "  load NCCL/2.3.7-fosscuda-2018b",
   "  unload OpenMPI/3.1.1-gcccuda-2018b",
   "  load OpenMPI/3.1.4-gcccuda-2018b",
-  "If one is unknown, first: module use",
+  "If the module system does not find them, first run: module use",
   "  /sw/modules/env",
   "",
-  "The module system then warns that OpenMPI/3.1.1-gcccuda-2018b is missing: that is meant.",
-  "Unloading this module does not bring it back, and what had brought it may stay:",
-  "module purge, or a new shell, begins afresh.",
+  "The module system then warns that OpenMPI/3.1.1-gcccuda-2018b is missing. This is intended.",
+  "Unloading this module does not restore it, and modules that loaded it may remain.",
+  "To reset the shell, run module purge or start a new shell.",
 }, "\n"))
 whatis("Name: allreduce-swap")
 whatis("Version: 3")
@@ -87,6 +87,6 @@ if mode() == "load" then
     end
   end
   if #missing > 0 then
-    LmodMessage("allreduce-swap: not proved like this, first: module purge; not loaded:" .. " " .. table.concat(missing, " "))
+    LmodMessage("allreduce-swap: not proved with these modules; run module purge first; not loaded:" .. " " .. table.concat(missing, " "))
   end
 end

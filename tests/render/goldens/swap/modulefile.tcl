@@ -10,12 +10,12 @@ proc ModulesHelp {} {
   puts stderr "  openmpi@3.1.4 <- module:OpenMPI/3.1.4-gcccuda-2018b"
   puts stderr "  distributed-dl-training@0.1.0 <- built in this environment"
   puts stderr ""
-  puts stderr "Risks that were taken:"
+  puts stderr "Waived advisories:"
   puts stderr "  TEST-WAIVED: What is waived (openmpi@3.1.4, nccl@2.3.7)"
   puts stderr "    waived: measured on our fabric"
   puts stderr "    https://example.org/issues/1"
   puts stderr ""
-  puts stderr "Known problems that a remedy lifts:"
+  puts stderr "Known problems that a remedy solves:"
   puts stderr "  TEST-LIFTED: What is lifted (openmpi@3.1.4, nccl@2.3.7)"
   puts stderr "    lifted by variable OMPI_MCA_btl=^vader"
   puts stderr "    https://example.org/issues/1"
@@ -25,7 +25,7 @@ proc ModulesHelp {} {
   puts stderr "    fix: take another"
   puts stderr "    https://example.org/issues/1"
   puts stderr ""
-  puts stderr "Undecided, depends on facts that were not given:"
+  puts stderr "Undecided, because facts are not stated:"
   puts stderr "  TEST-UNKNOWN: What is unknown (openmpi@3.1.4, nccl@2.3.7)"
   puts stderr "    depends on: network"
   puts stderr "    fix: take another"
@@ -47,12 +47,12 @@ proc ModulesHelp {} {
   puts stderr "  load NCCL/2.3.7-fosscuda-2018b"
   puts stderr "  unload OpenMPI/3.1.1-gcccuda-2018b"
   puts stderr "  load OpenMPI/3.1.4-gcccuda-2018b"
-  puts stderr "If one is unknown, first: module use"
+  puts stderr "If the module system does not find them, first run: module use"
   puts stderr "  /sw/modules/env"
   puts stderr ""
-  puts stderr "The module system then warns that OpenMPI/3.1.1-gcccuda-2018b is missing: that is meant."
-  puts stderr "Unloading this module does not bring it back, and what had brought it may stay:"
-  puts stderr "module purge, or a new shell, begins afresh."
+  puts stderr "The module system then warns that OpenMPI/3.1.1-gcccuda-2018b is missing. This is intended."
+  puts stderr "Unloading this module does not restore it, and modules that loaded it may remain."
+  puts stderr "To reset the shell, run module purge or start a new shell."
 }
 module-whatis "Name: allreduce-swap"
 module-whatis "Version: 3"
@@ -61,9 +61,9 @@ module-whatis "Description: An allreduce over MPI, and nothing else"
 module-whatis "Proved: several ranks, 2025-01-31T12:00:00Z"
 module-whatis "Waived: TEST-WAIVED"
 
-# Module systems before Environment Modules 5.1 know neither family nor pushenv and depends-on:
-# there this conflicts with itself only, and unloading unsets what was set before. A family has the
-# place of a module of its name: envbuild is that of the tool.
+# Module systems before Environment Modules 5.1 know neither family nor pushenv and depends-on. With
+# them, the module conflicts only with itself, and unloading unsets earlier values. A family also
+# reserves a module name: the family envbuild is that of the tool.
 if {[info commands family] ne ""} {
   family envbuild_environment
 } else {
@@ -99,6 +99,6 @@ if {[module-info mode load]} {
     if {![is-loaded $name]} { lappend missing $name }
   }
   if {[llength $missing]} {
-    puts stderr [concat "allreduce-swap: not proved like this, first: module purge; not loaded:" $missing]
+    puts stderr [concat "allreduce-swap: not proved with these modules; run module purge first; not loaded:" $missing]
   }
 }

@@ -2,7 +2,7 @@
 # Environment allreduce-swap, id 68140007cca9, lock sha256 68140007cca994b29716525610d1c2a09a123f120fef13cad7dd6c15d34a3426
 #
 #   bash shell.sh             open a shell in the environment and folder of the build's steps
-#   bash shell.sh COMMAND...  run a command there
+#   bash shell.sh COMMAND...  run a command in it
 set -euo pipefail
 unset CDPATH
 HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
@@ -14,7 +14,7 @@ if ! load_modules; then
   if [[ $# -gt 0 ]]; then
     exit 1
   fi
-  say "this shell has what was loaded up to there"
+  say "this shell contains only the modules that were loaded before the error"
 fi
 enter_environment
 cd -- "$HERE"

@@ -10,14 +10,14 @@ source "$HERE/environment.sh"
 
 ranks=2
 if [[ ${ENVBUILD_RANKS:-$ranks} != "$ranks" ]]; then
-  say "error: this script starts $ranks ranks, and ENVBUILD_RANKS is '$ENVBUILD_RANKS'"
+  say "error: this script starts $ranks ranks, but ENVBUILD_RANKS is '$ENVBUILD_RANKS'"
   say "hint: envbuild smoke NAME --ranks N starts another number"
   exit 2
 fi
 clean_environment
 load_modules
 enter_environment
-# Which libmpi the environment means; what the ranks have loaded is compared with it.
+# The libmpi of the environment, to compare with the one that the ranks loaded.
 wrapper="$(dirname -- "$(command -v mpiexec || command -v mpirun)")/mpicxx"
 { printf '%s\n' "$wrapper"; "$wrapper" -show; } >"$HERE/mpi.txt" 2>&1 || true
 [[ $EUID -ne 0 ]] || export OMPI_ALLOW_RUN_AS_ROOT=1

@@ -9,13 +9,13 @@ help(table.concat({
   "  mpich@5.0.2 <- pip:mpich",
   "  distributed-dl-training@0.1.0 <- built in this environment",
   "",
-  "Proved: nothing yet (tier rendered).",
+  "Proved: nothing (tier rendered).",
 }, "\n"))
 whatis("Name: allreduce")
 whatis("Version: 1")
 whatis("Category: deep learning environment")
 whatis("Description: An allreduce over MPI, and nothing else")
-whatis("Proved: rendered, nothing was run")
+whatis("Proved: rendered, not tested")
 
 -- Two environments of envbuild exclude each other.
 family("envbuild")

@@ -10,17 +10,17 @@ proc ModulesHelp {} {
   puts stderr "  mpich@5.0.2 <- pip:mpich"
   puts stderr "  distributed-dl-training@0.1.0 <- built in this environment"
   puts stderr ""
-  puts stderr "Proved: nothing yet (tier rendered)."
+  puts stderr "Proved: nothing (tier rendered)."
 }
 module-whatis "Name: allreduce"
 module-whatis "Version: 1"
 module-whatis "Category: deep learning environment"
 module-whatis "Description: An allreduce over MPI, and nothing else"
-module-whatis "Proved: rendered, nothing was run"
+module-whatis "Proved: rendered, not tested"
 
-# Module systems before Environment Modules 5.1 know neither family nor pushenv and depends-on:
-# there this conflicts with itself only, and unloading unsets what was set before. A family has the
-# place of a module of its name: envbuild is that of the tool.
+# Module systems before Environment Modules 5.1 know neither family nor pushenv and depends-on. With
+# them, the module conflicts only with itself, and unloading unsets earlier values. A family also
+# reserves a module name: the family envbuild is that of the tool.
 if {[info commands family] ne ""} {
   family envbuild_environment
 } else {

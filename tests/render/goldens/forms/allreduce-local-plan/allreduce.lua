@@ -9,16 +9,16 @@ help(table.concat({
   "  mpich@5.0.2 <- pip:mpich",
   "  distributed-dl-training@0.1.0 <- built in this environment",
   "",
-  "Proved: nothing yet (tier rendered).",
+  "Proved: nothing (tier rendered).",
 }, "\n"))
 whatis("Name: allreduce")
 whatis("Version: 1")
 whatis("Category: deep learning environment")
 whatis("Description: An allreduce over MPI, and nothing else")
-whatis("Proved: rendered, nothing was run")
+whatis("Proved: rendered, not tested")
 
 if mode() == "load" and not isDir("/software/local/allreduce/abc") then
-  LmodError("allreduce: planned, and not built yet: envbuild create allreduce --site local --arch x86_64 --root /software/local")
+  LmodError("allreduce: planned, but not built; to build it: envbuild create allreduce --site local --arch x86_64 --root /software/local")
 end
 
 -- Two environments of envbuild exclude each other.

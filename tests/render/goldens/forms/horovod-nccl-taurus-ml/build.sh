@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # horovod-nccl is not published in /projects/envbuild/taurus-ml/ppc64le; run envbuild create horovod-nccl --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le
-# Rendered from a plan, without a lock: no file's hash is decided. With one:
+# Rendered from a plan without a lock, therefore without hashes. With a lock:
 #   envbuild lock horovod-nccl --output FILE; envbuild render --locked FILE ...
-# The other files of its folder: envbuild render --output FOLDER.
+# Needs the other files of its folder: envbuild render --output FOLDER writes all.
 # Environment horovod-nccl, id not-locked, lock sha256 none
 #
-#   bash build.sh          run every step that is not done yet
-#   bash build.sh STEP...  run just these, done or not
+#   bash build.sh          run all steps that are not done
+#   bash build.sh STEP...  run only these steps, even if they are done
 #   bash build.sh --list   list the steps
 #
-# It needs nothing but the files beside it and works from any folder. The prefix is fixed.
+# It needs only the other files of its folder and can start in any folder. The prefix is fixed.
 set -euo pipefail
 unset CDPATH
 HERE=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
@@ -47,7 +47,7 @@ list_steps() {
   printf '%s\t%s\n' check 'import every package and compare'
 }
 
-# pip without the network, the user's configuration or packages that come from PYTHONPATH.
+# Run pip without network, the user's configuration and packages of PYTHONPATH.
 OFFLINE_PIP=(
   "$PREFIX/bin/python" -I -m pip
   --isolated --disable-pip-version-check --no-input --no-cache-dir
@@ -56,22 +56,22 @@ offline_pip() {
   PIP_CONFIG_FILE=/dev/null "${OFFLINE_PIP[@]}" "$@"
 }
 
-# Stop before a published environment, which is read-only, is written to (root could).
+# Stop before a write to a published environment, which is read-only (root could write).
 need_writable_prefix() {
   if [[ -d $PREFIX && -z $(find "$PREFIX" -maxdepth 0 -perm /222) ]]; then
-    say "error: $PREFIX is published and read-only: it is not changed"
+    say "error: $PREFIX is published and read-only"
     return 1
   fi
 }
 
-# Is every pinned distribution the one that Python finds here? Options go to `target_tools check`.
+# Check that Python finds every pinned distribution. Options are those of `target_tools check`.
 check_pins() {
   show_modules >loaded-modules.txt
   "$PREFIX/bin/python" target_tools check --prefix "$PREFIX" --modules loaded-modules.txt "$@" \
     expected.json
 }
 
-# Built wheels are kept here, each under a key of everything that went into it.
+# The cache of built wheels. The key of a wheel contains all inputs of its build.
 WHEEL_CACHE=${ENVBUILD_WHEEL_CACHE:-${XDG_CACHE_HOME:-${HOME:-$HERE}/.cache}/envbuild/wheels}
 
 # unpack_source COMPONENT ARCHIVE
@@ -84,11 +84,11 @@ unpack_source() {
 # apply_patch COMPONENT NAME: whole and exactly, or not at all.
 apply_patch() {
   if ! command -v patch >/dev/null; then
-    say "error: the program patch is missing, which applies $2.patch to the sources of $1"
+    say "error: the program patch is missing; it must apply $2.patch to the sources of $1"
     return 1
   fi
   if ! patch --dry-run --forward --fuzz=0 -p1 -d "sources/$1" <"patches/$2.patch"; then
-    say "error: $2.patch does not fit the sources of $1: file and hunk stand above"
+    say "error: $2.patch does not match the sources of $1 (see file and hunk above)"
     return 1
   fi
   patch --forward --fuzz=0 -p1 -d "sources/$1" <"patches/$2.patch"
@@ -126,7 +126,7 @@ build_wheel() {
   for program in "$CC" "$CXX"; do
     if ! command -v "$program" >/dev/null; then
       say "error: there is no $program, which compiles $component"
-      say "hint: a package of the system has it (g++), or a module that the recipe can name (gcc)"
+      say "hint: install a package of the system (g++), or name a module in the recipe (gcc)"
       return 1
     fi
   done
@@ -134,7 +134,7 @@ build_wheel() {
   export PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}"
   cached=$(cache find --cache "$WHEEL_CACHE" --explain)
   if [[ -n $cached ]]; then
-    say "built before: $cached"
+    say "from the cache: $cached"
     cp -- "$cached" "wheels/$component/"
     return
   fi
@@ -166,7 +166,7 @@ step_venv() {
   # Their distutils takes a $ in a path for a variable and would install somewhere else.
   if [[ $PREFIX == *'$'* ]] && "$python" -I -c 'import sys; sys.exit(sys.version_info >= (3, 10))'; then
     say "error: Python before 3.10 cannot install into a path with a '$': $PREFIX"
-    say "hint: give --root another folder"
+    say "hint: use --root with another folder"
     return 1
   fi
   "$python" -I -m venv --clear --without-pip --system-site-packages "$PREFIX"
@@ -175,7 +175,7 @@ step_venv() {
   need_package tensorflow 'tensorflow 1.14.0' 'module TensorFlow/1.14.0-PythonAnaconda-3.6'
 }
 
-# What was locked fits this series of Python alone. need_python PROGRAM SERIES
+# The lock is only for this series of Python. need_python PROGRAM SERIES
 need_python() {
   local found
   if ! found=$("$1" -I -c 'import sys; print("%d.%d" % sys.version_info[:2])'); then
@@ -184,36 +184,36 @@ need_python() {
     return 1
   fi
   if [[ -n $2 && $found != "$2" ]]; then
-    say "error: the plan is made for Python $2, and $1 is Python $found; plan again"
+    say "error: the plan is for Python $2, but $1 is Python $found; plan again"
     return 1
   fi
 }
 
-# What no step installs must be seen from here, or it is missing only after long builds.
+# Check packages that no step installs now, not after long builds.
 # need_package PACKAGE WHAT WHOSE
 need_package() {
   if ! "$PREFIX/bin/python" -c 'import importlib.util as u, sys; sys.exit(not u.find_spec(sys.argv[1]))' "$1"; then
-    say "error: $2 is missing: $3 should bring it, and Python finds no package $1"
-    say "hint: Python looks in PYTHONPATH, and in the packages of the Python that the virtualenv is made with"
+    say "error: $2 is missing: $3 must provide it, but Python does not find the package $1"
+    say "hint: Python searches PYTHONPATH and the packages of the base Python of the virtualenv"
     return 1
   fi
 }
 
-# With every file there and whole, as in a bundle, nothing is fetched. `envbuild create` puts here what
-# pip had to download when it was asked.
+# If all files are complete, as in a bundle, nothing is fetched. `envbuild create` puts files here that
+# pip downloaded during resolving.
 step_fetch() {
   mkdir -p -- wheelhouse
   missing sources.txt
   missing fetch.txt
   if [[ ! -s missing-sources.txt && ! -s missing-fetch.txt ]]; then
-    say "every file is in wheelhouse/ already"
+    say "all files are in wheelhouse/"
   fi
   fetch_without_pip
   take_locked_pip
   fetch_wheels
 }
 
-# missing LIST: what of it is still to be fetched is put into missing-LIST.
+# missing LIST: write the files of LIST that must be fetched to missing-LIST.
 missing() {
   "$PREFIX/bin/python" -I target_tools fetch --missing "$1" wheelhouse >"missing-$1"
 }
@@ -249,9 +249,9 @@ fetch_wheels() {
 
 step_install() {
   need_writable_prefix
-  # pip cannot repair what a killed pip left half installed.
+  # pip cannot repair an installation that a killed pip left incomplete.
   if [[ -e state/install.begun ]]; then
-    say "an earlier install did not end: starting over from a new virtualenv"
+    say "an earlier install was interrupted: starting again with a new virtualenv"
     step_venv
     take_locked_pip
   fi
@@ -326,7 +326,7 @@ step_build-horovod() {
   offline_pip install --no-index --no-deps --force-reinstall "$HERE/wheels/"horovod/*.whl
 }
 
-# Are the libraries that were built those of the plan, linked with its MPI and NCCL?
+# Check that the built libraries match the plan and link its MPI and NCCL.
 step_verify() {
   PYTHONPATH="$HERE/build-tools${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" target_tools verify \
     --builds builds.json --prefix "$PREFIX"
@@ -375,7 +375,7 @@ mark_done() {
   mv -f -- "$HERE/state/.$1.done" "$HERE/state/$1.done"
 }
 
-# A step that runs takes its own mark away and those of the steps after it, which build on it.
+# A step removes its own mark and those of later steps, which depend on it.
 forget_from() {
   local step later=
   for step in "${STEPS[@]}"; do
@@ -429,7 +429,7 @@ main() {
   fi
   check_arguments "$@"
   if [[ $HERE == *:* ]]; then
-    say "error: the path of this folder holds a ':', which PYTHONPATH cannot: $HERE"
+    say "error: the path of this folder contains ':', which PYTHONPATH does not allow: $HERE"
     exit 2
   fi
   trap finish EXIT

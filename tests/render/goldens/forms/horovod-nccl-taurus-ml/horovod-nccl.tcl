@@ -21,7 +21,7 @@ proc ModulesHelp {} {
   puts stderr "  six@1.17.0 <- pip:six"
   puts stderr "  distributed-dl-training@0.1.0 <- built in this environment"
   puts stderr ""
-  puts stderr "Known problems that a remedy lifts:"
+  puts stderr "Known problems that a remedy solves:"
   puts stderr "  HVD-036: looks for the static NCCL only, and fails where there is none (horovod@0.19.5, nccl@2.3.7)"
   puts stderr "    lifted by flag HOROVOD_NCCL_LINK=SHARED"
   puts stderr "    https://github.com/horovod/horovod/blob/2626dc87/CHANGELOG.md (0.25.0, #3500)"
@@ -40,13 +40,13 @@ proc ModulesHelp {} {
   puts stderr "    fix: LD_PRELOAD of the system's libhwloc, where a crash names hwloc"
   puts stderr "    https://github.com/horovod/horovod/blob/2626dc87/docs/troubleshooting.rst"
   puts stderr ""
-  puts stderr "Undecided, depends on facts that were not given:"
+  puts stderr "Undecided, because facts are not stated:"
   puts stderr "  CUDA-047: CUDA 9.2 needs a driver of 396.26 or later (cuda@9.2.88)"
   puts stderr "    depends on: driver"
   puts stderr "    fix: driver 396.26 or later, or an older CUDA"
   puts stderr "    https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html"
   puts stderr ""
-  puts stderr "Proved: nothing yet (tier rendered)."
+  puts stderr "Proved: nothing (tier rendered)."
   puts stderr ""
   puts stderr "Start a program on 2 ranks:"
   puts stderr "  srun --mpi=pmix --nodes=1 --ntasks=2 --ntasks-per-node=2 --kill-on-bad-exit=1 python PROGRAM.py"
@@ -58,27 +58,27 @@ proc ModulesHelp {} {
   puts stderr "  load TensorFlow/1.14.0-PythonAnaconda-3.6"
   puts stderr "  unload OpenMPI/3.1.1-gcccuda-2018b"
   puts stderr "  load OpenMPI/3.1.4-gcccuda-2018b"
-  puts stderr "If one is unknown, first: module use"
+  puts stderr "If the module system does not find them, first run: module use"
   puts stderr "  /sw/modules/taurus/environment"
   puts stderr ""
-  puts stderr "The module system then warns that OpenMPI/3.1.1-gcccuda-2018b is missing: that is meant."
-  puts stderr "Unloading this module does not bring it back, and what had brought it may stay:"
-  puts stderr "module purge, or a new shell, begins afresh."
+  puts stderr "The module system then warns that OpenMPI/3.1.1-gcccuda-2018b is missing. This is intended."
+  puts stderr "Unloading this module does not restore it, and modules that loaded it may remain."
+  puts stderr "To reset the shell, run module purge or start a new shell."
 }
 module-whatis "Name: horovod-nccl"
 module-whatis "Version: 1"
 module-whatis "Category: deep learning environment"
 module-whatis "Description: Horovod for TensorFlow, NCCL allreduce inside and MPI between nodes"
-module-whatis "Proved: rendered, nothing was run"
+module-whatis "Proved: rendered, not tested"
 
 if {[module-info mode load] && ![file isdirectory "/projects/envbuild/taurus-ml/ppc64le/horovod-nccl/not-locked"]} {
-  puts stderr "horovod-nccl: planned, and not built yet: envbuild create horovod-nccl --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le"
+  puts stderr "horovod-nccl: planned, but not built; to build it: envbuild create horovod-nccl --site taurus-ml --arch ppc64le --root /projects/envbuild/taurus-ml/ppc64le"
   break
 }
 
-# Module systems before Environment Modules 5.1 know neither family nor pushenv and depends-on:
-# there this conflicts with itself only, and unloading unsets what was set before. A family has the
-# place of a module of its name: envbuild is that of the tool.
+# Module systems before Environment Modules 5.1 know neither family nor pushenv and depends-on. With
+# them, the module conflicts only with itself, and unloading unsets earlier values. A family also
+# reserves a module name: the family envbuild is that of the tool.
 if {[info commands family] ne ""} {
   family envbuild_environment
 } else {
@@ -124,6 +124,6 @@ if {[module-info mode load]} {
     if {![is-loaded $name]} { lappend missing $name }
   }
   if {[llength $missing]} {
-    puts stderr [concat "horovod-nccl: not proved like this, first: module purge; not loaded:" $missing]
+    puts stderr [concat "horovod-nccl: not proved with these modules; run module purge first; not loaded:" $missing]
   }
 }
