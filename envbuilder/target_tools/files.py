@@ -206,11 +206,14 @@ def is_elf(path: "str | Path") -> bool:
         return False
 
 
-def write_atomically(path: Path, text: str, mode: "int | None" = None) -> None:
+def write_atomically(
+    path: Path, text: str, mode: "int | None" = None, is_new: bool = False
+) -> None:
     """Replace *path* by *text* at once; on any failure the old file stays and no other is left.
 
     *mode*: the file's permissions, None: those that the umask leaves, and never that others may
-    write it: see ``trust``. Raises OSError, which names *path*, never the file beside it.
+    write it: see ``trust``. *is_new*: raise FileExistsError if *path* exists. Raises OSError, which
+    names *path*, never the file beside it.
     """
     mask = os.umask(0)
     os.umask(mask)
@@ -223,7 +226,10 @@ def write_atomically(path: Path, text: str, mode: "int | None" = None) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).replace(path)
+        if is_new:
+            move_to_new(Path(name), path)
+        else:
+            Path(name).replace(path)
     except BaseException as error:
         if name is not None:
             with contextlib.suppress(FileNotFoundError):
@@ -231,6 +237,20 @@ def write_atomically(path: Path, text: str, mode: "int | None" = None) -> None:
         if isinstance(error, OSError):
             error.filename, error.filename2 = str(path), None
         raise
+
+
+def move_to_new(source: Path, target: Path) -> None:
+    """Move a file to a path where nothing is. Raises FileExistsError."""
+    try:
+        os.link(str(source), str(target))
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if os.path.lexists(str(target)):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
+        source.replace(target)
+    else:
+        source.unlink()
 
 
 def make_folder(folder: Path) -> "list[Path]":

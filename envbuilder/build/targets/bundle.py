@@ -60,9 +60,11 @@ def _make(stages: Stages, downloads: Path) -> BundleResult:
     files.remove_tree(unfinished)
     try:
         write(lock, unfinished, stages, downloads)
-        _pack(unfinished, archive, name)
+        packed = downloads / archive.name
+        _pack(unfinished, packed, name)
         predicate = (unfinished / "build" / PREDICATE).read_text(encoding="utf-8")
-        files.write_atomically(provenance, statement(predicate, {archive.name: sha256_of(archive)}))
+        files.write_atomically(provenance, statement(predicate, {archive.name: sha256_of(packed)}))
+        packed.rename(archive)
         unfinished.rename(folder)
     except BaseException:
         files.remove_tree(unfinished)
