@@ -410,7 +410,11 @@ def test_a_channel_that_only_a_package_names_is_used_and_said() -> None:
     [
         ("defaults", "https://repo.anaconda.com/pkgs/main", False),
         ("conda-forge", "https://conda.anaconda.org/conda-forge", False),
-        ("https://conda.anaconda.org/conda-forge/", "https://conda.anaconda.org/conda-forge", False),
+        (
+            "https://conda.anaconda.org/conda-forge/",
+            "https://conda.anaconda.org/conda-forge",
+            False,
+        ),
         ("forge", "https://conda.anaconda.org/conda-forge", True),
     ],
 )

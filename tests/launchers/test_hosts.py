@@ -99,6 +99,10 @@ def test_lsf_elsewhere_has_none() -> None:
     assert lsf_hostfile("h1\nh1\nh2\n", launch_node=False) == of(("h1", 2), ("h2", 1))
 
 
+# More digits than Python converts to a number.
+LONG = "1" * 5000
+
+
 @pytest.mark.parametrize(
     ("read", "text", "place", "problem_id"),
     [
