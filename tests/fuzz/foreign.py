@@ -51,7 +51,7 @@ from tests.images.test_build_file import DEFINITION, DOCKERFILE
 from .parsers import SEPARATOR, Parser
 
 _NOTHING = KnownNames({}, {}, {})
-_JSON = (b"null", b"[]", b"{}", b'""', b"1e999", b"true", b"[" * 100_000, b'"\\ud800"')
+_JSON = (b"null", b"[]", b"{}", b'""', b"1e999", b"true", b"[" * 12_000, b'"\\ud800"')
 _YAML = (b"null", b"[]", b"{}", b"- ", b": ", b"1.10", b"!!python/object:x", b"&a", b"*a")
 _DIGITS = b"1" * 5000
 
@@ -339,7 +339,7 @@ FOREIGN: dict[str, Parser] = {
     "dockerfile": Parser(
         lambda data: _build_file("containerfile", data),
         (DOCKERFILE.encode(),),
-        (b"RUN ", b"FROM ", b"<<EOF", b"\\\n", b"${", b'["', b"--mount=", b"[" * 100_000),
+        (b"RUN ", b"FROM ", b"<<EOF", b"\\\n", b"${", b'["', b"--mount=", b"[" * 12_000),
     ),
     "definition-file": Parser(
         lambda data: _build_file("definition", data),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.fuzz import foreign
@@ -77,7 +77,12 @@ def limited(read: Callable[[bytes], object], data: bytes) -> object:
 
 def read_changed(parser: Parser, count: int) -> None:
     @given(changed(parser))
-    @settings(max_examples=count, deadline=None, suppress_health_check=[*HealthCheck])
+    @settings(
+        max_examples=count,
+        deadline=None,
+        suppress_health_check=[*HealthCheck],
+        phases=(Phase.reuse, Phase.generate),
+    )
     def run(data: bytes) -> None:
         limited(parser.read, data)
 

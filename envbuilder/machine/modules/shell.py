@@ -232,8 +232,9 @@ def _table(value: Any, name: str) -> Mapping[str, Any]:
 
 def _of_properties(path: str, properties: Any) -> Modulefile:
     table = _table(properties, path)
-    name, tree, parents = table.get("fullName"), table.get("mpath"), table.get("parentAA") or []
-    if not is_text(name) or not is_text(tree):
+    name, tree = (table.get(key, "") for key in ("fullName", "mpath"))
+    parents = table.get("parentAA") or []
+    if not (is_text(name) and is_text(tree) and name and tree):
         raise ValueError(f"{path} has no fullName or mpath")
     if not is_names(parents):
         raise ValueError(f"parentAA of {path} is not a list of lists of names")
