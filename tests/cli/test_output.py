@@ -163,3 +163,14 @@ def test_an_output_folder_that_holds_files_is_not_emptied(
 def make_one_of_two(folder: Path) -> None:
     (folder / "new").touch()
     (folder / "missing" / "new").touch()
+
+
+def test_what_a_terminal_obeys_is_escaped(tmp_path: Path) -> None:
+    """Names in a bundle are somebody else's; ``bundle verify`` prints them."""
+    (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  a\x1b[2Jb\n", encoding="utf-8")
+    (tmp_path / "new\x1b]0;title\x07").touch()
+    answer = run("bundle", "verify", str(tmp_path))
+    assert answer.exit_code == 8
+    assert "\x1b" not in answer.output
+    assert "\x07" not in answer.output
+    assert r"a\x1b[2Jb" in answer.output
