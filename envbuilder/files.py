@@ -23,6 +23,7 @@ from .target_tools.files import (
 from .target_tools.trust import distrust, status_fault
 
 __all__ = [
+    "clean_on_failure",
     "code_state",
     "make_read_only",
     "open_unchanged",
@@ -110,6 +111,22 @@ def code_state(*folders: Path) -> list[tuple[str, int, int]]:
 
 def _raise(error: OSError) -> NoReturn:
     raise error
+
+
+@contextlib.contextmanager
+def clean_on_failure(folder: Path) -> Iterator[None]:
+    """If the block fails, empty a folder that was empty, and remove it if it did not exist.
+
+    A folder that holds files already is left alone: its new files may be somebody else's.
+    """
+    missing = [path for path in (*reversed(folder.parents), folder) if not path.exists()]
+    is_empty = bool(missing) or not any(folder.iterdir())
+    try:
+        yield
+    except BaseException:
+        for path in missing[:1] or (folder.iterdir() if is_empty else ()):
+            remove_tree(path)
+        raise
 
 
 @contextlib.contextmanager

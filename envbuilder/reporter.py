@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from .base import Document, canonical_json
 from .errors import BuildError, EnvbuildError, Problem
+from .text import printable
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -37,7 +38,7 @@ class Report:
     def show(self, value: Document | Sequence[Document] | dict[str, Any], text: str) -> None:
         """Print a result: as JSON where asked for, else *text*."""
         if not self.as_json:
-            self.raw(text.rstrip("\n") + "\n")
+            self.raw(printable(text.rstrip("\n")) + "\n")
             return
         if isinstance(value, Document):
             plain: Any = value.plain()
@@ -98,7 +99,7 @@ class Report:
             yield
 
     def _line(self, line: str) -> None:
-        self.err.write(line + "\n")
+        self.err.write(printable(line) + "\n")
         self.err.flush()
 
 

@@ -25,6 +25,16 @@ def shown(text: str, limit: int = SHORT) -> str:
     return safe + "..." if len(cut) > limit else safe
 
 
+def printable(text: str) -> str:
+    """Return lines of text in which what cannot be printed, such as a terminal's codes, is escaped.
+
+    Ends of lines and tabs stay.
+    """
+    if all(line.isprintable() for line in text.split("\n")):
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in text)
+
+
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 

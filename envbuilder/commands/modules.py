@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from .. import __version__
 from ..errors import UsageError
-from ..files import write_atomically
+from ..files import clean_on_failure, write_atomically
 from ..model.evidence import newest_passed, telling
 from ..model.outcome import ModuleTree
 from ..model.places import Dialect, check_path
@@ -46,10 +46,11 @@ def render_tree(options: MatrixOptions, output: Path, context: Context) -> Modul
         if number is not None:
             published.append(f"{row.name}/{number}")
     texts |= _of_the_tool(planned, _site_word(options, planned, context))
-    for name, text in texts.items():
-        file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, text)
+    with clean_on_failure(folder):
+        for name, text in texts.items():
+            file = folder / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(file, text)
     written = tuple(sorted(map(str, texts)))
     return ModuleTree(folder=str(folder), written=written, published=tuple(published))
 

@@ -14,7 +14,7 @@ from ..build.scripts import prepare
 from ..build.sources import tree_sha256
 from ..documents.patches import patch_files
 from ..errors import UsageError
-from ..files import write_atomically
+from ..files import clean_on_failure, write_atomically
 from ..knowledge.entries import check_choice
 from ..launching.schedulers import SCHEDULERS
 from ..locking.checks import check_runtime
@@ -112,7 +112,8 @@ def render(options: RenderOptions, context: Context) -> RenderResult:
             "use a new folder",
         )
     output_folder(folder, context)
-    return _FOLDERS[form](options, folder, context)
+    with clean_on_failure(folder):
+        return _FOLDERS[form](options, folder, context)
 
 
 def _one(name: str, options: RenderOptions, context: Context) -> RenderResult:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..base import Line, fits
 from ..process import Finished
+from ..target_tools.files import parse_json
 from ..text import shown
 from .values import StackFrame
 
@@ -43,10 +43,10 @@ def read_stack(program: str, pid: int, run: Run, *, stopped: bool) -> CallStack:
 
 def _main_thread(text: str, pid: int) -> CallStack:
     try:
-        threads = json.loads(text)
+        threads = parse_json(text)
         main = next((each for each in threads if each["os_thread_id"] == pid), threads[-1])
         frames = tuple(_frames(main["frames"]))
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
         return CallStack((), "the output of py-spy is not a stack")
     return CallStack(frames[:MOST_FRAMES])
 

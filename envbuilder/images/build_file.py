@@ -10,7 +10,6 @@ https://apptainer.org/docs/user/latest/definition_files.html
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import tempfile
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from ..errors import UsageError
 from ..model.base_image import REGISTRY
+from ..target_tools.files import parse_json
 from .reference import BuildFile
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _refuse(problem_id: str, path: Path, number: int, message: str, *hints: str)
 def _is_list(text: str) -> bool:
     """Whether the words of an instruction are written as a list of JSON, as Docker decides it."""
     try:
-        return isinstance(json.loads(text), list)
+        return isinstance(parse_json(text), list)
     except ValueError:
         return False
 

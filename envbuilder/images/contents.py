@@ -7,7 +7,6 @@ it: it has no lz4 as SquashFS has it, and reads the whole tree of files first.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import IO
 from .. import process
 from ..errors import DriftError, MissingToolError, UsageError
 from ..machine.host import LocalMachine
+from ..target_tools.files import parse_json
 from .sif import SifHeader, header_of
 
 # Below the root inside, by shell patterns; the last two say that a prefix is there.
@@ -91,7 +91,7 @@ def has_content(path: Path) -> bool:
 def labels_of(text: str | None) -> dict[str, str]:
     """Return the labels of an image; none where *text*, its LABELS, is no such thing."""
     try:
-        found = json.loads(text or "{}")
+        found = parse_json(text or "{}")
     except ValueError:
         return {}
     pairs = found.items() if isinstance(found, dict) else ()

@@ -22,15 +22,19 @@ from ..errors import BuildError, MissingToolError, UsageError
 from ..machine.host import LocalMachine, cache_folder
 from ..model.base_image import BaseSource
 from ..redaction.redact import redact
-from ..target_tools.files import make_folder, sha256_of
+from ..target_tools.files import make_folder, read_json, sha256_of
+from ..target_tools.proving.records import is_text, several
 from ..target_tools.root import locks
 from ..target_tools.trust import distrust
 from ..text import last_lines
 from .apptainer import find_builder
 from .oci import ARCHES
+from .oci_contents import DAMAGED, damaged
 from .reference import ImageFile, Named, RegistryImage, is_loopback
 from .sif import read_header
 from .system import unpack_system
+
+are_texts = several(is_text)
 
 Say = Callable[[str], None]
 
@@ -312,14 +316,20 @@ def _check_arch(arch: str | None, request: BaseRequest) -> None:
 
 
 def _settings(layout: Path) -> dict[str, Any]:
-    """Return the configuration of the one image in a layout."""
+    """Return the configuration of the one image in a layout. Raises DriftError if it has none."""
 
     def blob(described: Mapping[str, Any]) -> Any:
         kind, _, name = str(described["digest"]).partition(":")
-        return json.loads((layout / "blobs" / kind / name).read_text(encoding="utf-8"))
+        return read_json(layout / "blobs" / kind / name)
 
-    index = json.loads((layout / "index.json").read_text(encoding="utf-8"))
-    settings: dict[str, Any] = blob(blob(index["manifests"][0])["config"])
+    try:
+        index = read_json(layout / "index.json")
+        settings: dict[str, Any] = blob(blob(index["manifests"][0])["config"])
+        variables = (settings.get("config") or {}).get("Env") or []
+        if not are_texts(variables):
+            raise ValueError("its variables are not a list of texts")
+    except (*DAMAGED, IndexError) as error:
+        raise damaged(layout, str(error)) from error
     return settings
 
 

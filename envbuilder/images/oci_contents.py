@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, NamedTuple
 
 from ..errors import DriftError, UsageError
-from ..target_tools.files import CHUNK, open_regular
+from ..target_tools.files import CHUNK, open_regular, parse_json
 from .contents import LARGEST, LARGEST_FILE, PLAIN_PATH, WANTED, has_content, labels_of
 from .oci import ARCHES
 
@@ -136,7 +136,7 @@ def _read(path: Path) -> bytes:
 
 
 def _document(data: bytes, name: str) -> dict[str, Any]:
-    found = json.loads(data)
+    found = parse_json(data)
     if not isinstance(found, dict):
         raise ValueError(f"{name} is not a JSON object")  # noqa: TRY004 - of a document
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import ssl
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.request import OpenerDirector, Request
 
 from ..redaction.secret_queries import without_secret_queries, without_secret_query
-from ..target_tools.files import CHUNK, sha256_of
+from ..target_tools.files import CHUNK, parse_json, sha256_of
 from ..target_tools.http_client import make_opener, reason, with_retries
 from ..target_tools.names import normalize
 from ..target_tools.processes import now
@@ -182,7 +181,7 @@ def _page(url: str, headers: HTTPMessage, body: bytes, name: str) -> ProjectPage
 
     kind = headers.get_content_type()
     if kind == _JSON:
-        return ProjectPage.from_json_data(json.loads(body), url)
+        return ProjectPage.from_json_data(parse_json(body), url)
     if kind in _HTML:
         return ProjectPage.from_html(name, body, url, headers.get_content_charset())
     raise ValueError(f"the content type is {kind}")

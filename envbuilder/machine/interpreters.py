@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 from pydantic import ValidationError
 
 from ..model.site import Interpreter, StatedModule
+from ..target_tools.files import parse_json
 from ..target_tools.messages import one_line
 from .host import (
     ENDING,
@@ -193,7 +193,7 @@ def _facts(answer: ProgramOutput) -> dict[str, Any]:
     """Return what the interpreter said. A wrapper script may print a greeting before it."""
     for line in reversed(answer.stdout.splitlines() if answer.trouble is None else ()):
         with contextlib.suppress(ValueError):
-            facts = json.loads(line)
+            facts = parse_json(line)
             if isinstance(facts, dict) and isinstance(facts.get("version"), str):
                 return facts
     raise _UnusableError(_trouble(answer))

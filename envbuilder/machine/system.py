@@ -40,7 +40,7 @@ _HAVE_OMPI_INFO = ("openmpi", "spectrum-mpi")
 _CMAKE = re.compile(r"cmake version (\d+(?:\.\d+)+)")
 
 # CUDA_VERSION is 1000 * major + 10 * minor (cuda.h).
-_CUDA_H = re.compile(r"^#define\s+CUDA_VERSION\s+(\d+)", re.MULTILINE)
+_CUDA_H = re.compile(r"^#define\s+CUDA_VERSION\s+(\d{1,9})\b", re.MULTILINE)
 _NCCL_H = re.compile(r"^#define\s+NCCL_(MAJOR|MINOR|PATCH)\s+(\d+)", re.MULTILINE)
 
 _CUDA_VARIABLES = ("CUDA_HOME", "CUDA_PATH")

@@ -12,6 +12,7 @@ from ..diagnosis.command import PIPE, diagnose
 from ..diagnosis.values import Diagnosis
 from ..doctor.command import doctor
 from ..errors import EnvbuildError, UsageError
+from ..files import write_atomically
 from ..machine.item_values import DoctorReport
 from ..model.validation import Validation
 from ..redaction.redact import redact
@@ -109,10 +110,8 @@ def place(output: Path | None, context: Context) -> Path:
 def write(text: str, path: Path, facts: SupportFacts, context: Context) -> SupportReport:
     """Write the text without secrets to a new file, which its owner alone can read."""
     found = redact(text, context.environ)
-    # Nobody else may read it, not even between two calls.
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(handle, "w", encoding="utf-8", errors="backslashreplace") as stream:  # noqa: PTH123
-        stream.write(found.text)
+    text = found.text.encode("utf-8", "backslashreplace").decode("utf-8")
+    write_atomically(path, text, 0o600, is_new=True)
     return SupportReport(
         file=str(path),
         lines=found.text.count("\n"),

@@ -18,6 +18,7 @@ from typing import IO, Any, Dict, Iterable, Iterator, NamedTuple, Sequence, cast
 
 from .conda_packages import ENTRY_POINT, above_of, clashes, identity, is_outside, misplaced, scripts
 from .errors import whole
+from .files import unpacked_fault, unpacked_limit
 from .processes import processors
 
 TYPE_CHECKING = False
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     Entry = Dict[str, Any]
     Tree = Dict[str, "Node"]
 
-# A package unpacks to at most so many times its size, beside what any may unpack to.
-RATIO = 200
-FREE_BYTES = 64 * 2**20
 # What a member takes beside its content: a block of a file system.
 BLOCK = 4096
 # Of its own, what a package holds about itself.
@@ -84,10 +82,10 @@ def extract(archive: "Path", folder: "Path") -> "Tree":
     """
     folder.mkdir(parents=True)
     tree: "Tree" = {}
-    budget = FREE_BYTES + RATIO * archive.stat().st_size
+    limit = budget = unpacked_limit(archive.stat().st_size, os.environ)
     for source, member in members(archive):
         if member.size > budget:
-            raise PackageError("more than {} times its size when extracted".format(RATIO))
+            raise PackageError(unpacked_fault(limit))
         budget -= BLOCK
         name = plain_name(member.name)
         if name is not None:

@@ -14,13 +14,19 @@ from urllib.parse import unquote, urlsplit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, BinaryIO, Iterable
+    from typing import Any, BinaryIO, Iterable, Mapping
 
 CHUNK = 1024 * 1024
 # What is read of a file of a root at most, in bytes; LARGE_BYTES of one that has an entry for every
 # file of a prefix or every rank.
 MAX_BYTES = 64 * 1024 * 1024
 LARGE_BYTES = 512 * 1024 * 1024
+# A package or git tree unpacks to at most so many times its packed size, beside what any may unpack
+# to, and never to more than MOST_UNPACKED. Units: bytes.
+UNPACKED_RATIO = 200
+FREE_UNPACKED = 64 * 2**20
+MOST_UNPACKED = 16 * 2**30
+UNPACKED_VARIABLE = "ENVBUILD_UNPACKED_BYTES"
 # A line of a list: the URL of a file, or NAME==VERSION, and its hash, as pip reads them too.
 LINE = re.compile(r"(\S+) --hash=sha256:([0-9a-f]{64})")
 ELF_MAGIC = b"\x7fELF"
@@ -206,11 +212,14 @@ def is_elf(path: "str | Path") -> bool:
         return False
 
 
-def write_atomically(path: Path, text: str, mode: "int | None" = None) -> None:
+def write_atomically(
+    path: Path, text: str, mode: "int | None" = None, is_new: bool = False
+) -> None:
     """Replace *path* by *text* at once; on any failure the old file stays and no other is left.
 
     *mode*: the file's permissions, None: those that the umask leaves, and never that others may
-    write it: see ``trust``. Raises OSError, which names *path*, never the file beside it.
+    write it: see ``trust``. *is_new*: raise FileExistsError if *path* exists. Raises OSError, which
+    names *path*, never the file beside it.
     """
     mask = os.umask(0)
     os.umask(mask)
@@ -223,7 +232,10 @@ def write_atomically(path: Path, text: str, mode: "int | None" = None) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).replace(path)
+        if is_new:
+            move_to_new(Path(name), path)
+        else:
+            Path(name).replace(path)
     except BaseException as error:
         if name is not None:
             with contextlib.suppress(FileNotFoundError):
@@ -231,6 +243,40 @@ def write_atomically(path: Path, text: str, mode: "int | None" = None) -> None:
         if isinstance(error, OSError):
             error.filename, error.filename2 = str(path), None
         raise
+
+
+def move_to_new(source: Path, target: Path) -> None:
+    """Move a file to a path where nothing is. Raises FileExistsError."""
+    try:
+        os.link(str(source), str(target))
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if os.path.lexists(str(target)):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
+        source.replace(target)
+    else:
+        source.unlink()
+
+
+def unpacked_limit(packed: int, environ: "Mapping[str, str]") -> int:
+    """Return how many bytes *packed* bytes may unpack to: the user's limit, or the usual one.
+
+    Raises ValueError if the user's is not a number.
+    """
+    stated = environ.get(UNPACKED_VARIABLE)
+    if stated and not re.fullmatch("[0-9]{1,18}", stated):
+        raise ValueError("{}={!r} is not a number of bytes".format(UNPACKED_VARIABLE, stated))
+    if stated:
+        return int(stated)
+    return min(FREE_UNPACKED + UNPACKED_RATIO * packed, MOST_UNPACKED)
+
+
+def unpacked_fault(limit: int) -> str:
+    """Return why an archive is refused that unpacks to more than a limit, and what raises it."""
+    return "it unpacks to more than {} bytes; {}=BYTES sets another limit".format(
+        limit, UNPACKED_VARIABLE
+    )
 
 
 def make_folder(folder: Path) -> "list[Path]":

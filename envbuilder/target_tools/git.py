@@ -19,6 +19,8 @@ from .processes import Running, popen, signals_held_back
 # A clone of a framework with all of its history, over a slow line.
 SECONDS = 2 * 3600.0
 SHOWN_LINES = 6
+# Bytes: what git names of a tree. PyTorch's has 2 MB.
+LISTING_BYTES = 64 * 2**20
 # What of the environment says how to reach a server; the rest could lead elsewhere (GIT_DIR, ...).
 TRANSPORT = re.compile(r"GIT_(SSH|SSL|HTTP|PROXY|ASKPASS|CONFIG)\w*")
 SETTINGS = (
@@ -87,6 +89,24 @@ class Git:
             lines = text.strip().splitlines()
             raise GitError("\n".join(lines[-SHOWN_LINES:]) or f"exit code {child.returncode}")
         return out
+
+    def listing(self, repository: Path, commit: str) -> bytes:
+        """Return the entries of a commit's tree, each ended by a zero byte.
+
+        Raises GitError for more than LISTING_BYTES: a small repository can have a tree that names
+        its folders again and again.
+        """
+        words = self._words(f"--git-dir={repository}", "ls-tree", "-r", "-z", "--full-tree", commit)
+        child = popen(words, self._environ, None, subprocess.PIPE, subprocess.DEVNULL)
+        with child:
+            entries = cast("IO[bytes]", child.stdout).read(LISTING_BYTES + 1)
+            if len(entries) > LISTING_BYTES:
+                child.kill()
+        if len(entries) > LISTING_BYTES:
+            raise GitError(f"the names in its tree have more than {LISTING_BYTES} bytes")
+        if child.returncode != 0:
+            raise GitError(f"git ls-tree ended with exit code {child.returncode}")
+        return entries
 
     def _words(self, *words: str) -> "list[str]":
         settings = [word for setting in SETTINGS for word in ("-c", setting)]

@@ -6,15 +6,16 @@ pointers. See ``tree_archive`` for the archive.
 """
 
 import contextlib
+import os
 import re
 from pathlib import Path
 from typing import Callable, Iterable, Iterator, Mapping, NamedTuple
 
 from .errors import BuildError, DriftError
-from .files import remove_tree
+from .files import remove_tree, unpacked_fault, unpacked_limit
 from .git import CREDENTIALS, Git, GitError
 from .names import without_query
-from .tree_archive import TreeArchive
+from .tree_archive import BLOCK, TreeArchive
 
 MODULES = b".gitmodules"
 FILES = ("100644", "100664", "100755")
@@ -96,7 +97,8 @@ def fetch_tree(revision: Revision, target: "Path", environ: "Mapping[str, str]")
         sources = _collect(_Repositories(git, scratch), revision)
         with partial.open("wb") as stream:
             archive = TreeArchive(stream, target.name[: -len(".tar")], sources.time)
-            pointers = _write(git, archive, sources.entries)
+            limit = unpacked_limit(_bytes_below(scratch), environ)
+            pointers = _write(git, archive, sources.entries, limit)
             sha256, size = archive.end()
         partial.replace(target)
     except (GitError, ValueError) as error:
@@ -239,10 +241,9 @@ def _listed(
     git: Git, repository: "Path", commit: str, place: bytes
 ) -> "tuple[list[_Entry], dict[bytes, str]]":
     """Return the entries of a commit's tree, and the commits of its submodules by path."""
-    words = ("ls-tree", "-r", "-z", "--full-tree", commit)
     entries: "list[_Entry]" = []
     links: "dict[bytes, str]" = {}
-    for line in git.run(f"--git-dir={repository}", *words).split(b"\0")[:-1]:
+    for line in git.listing(repository, commit).split(b"\0")[:-1]:
         told, _, path = line.partition(b"\t")
         mode, _, identity = told.decode("ascii").split(" ")
         if mode == COMMIT:
@@ -358,15 +359,26 @@ def _check_paths(entries: "list[_Entry]") -> None:
         raise BuildError("git.duplicate-path", f"{name!r} is a file and a folder in the git tree")
 
 
-def _write(git: Git, archive: TreeArchive, entries: "list[_Entry]") -> "list[str]":
-    """Write all entries; return the paths of pointers of Git LFS."""
-    pointers = []
+def _bytes_below(folder: Path) -> int:
+    paths = (Path(here, name) for here, _, names in os.walk(str(folder)) for name in names)
+    return sum(path.lstat().st_size for path in paths)
+
+
+def _write(git: Git, archive: TreeArchive, entries: "list[_Entry]", limit: int) -> "list[str]":
+    """Write all entries, of at most *limit* bytes; return the paths of pointers of Git LFS."""
+    pointers, budget = [], limit
     with contextlib.ExitStack() as readers:
         read: "dict[Path, Callable[[str], tuple[int, Iterable[bytes]]]]" = {}
         for each in entries:
             if each.repository not in read:
                 read[each.repository] = readers.enter_context(git.blobs(each.repository))
             size, data = read[each.repository](each.blob)
+            budget -= size + BLOCK
+            if budget < 0:
+                raise BuildError(
+                    "git.tree-too-large",
+                    f"refusing the git tree: {unpacked_fault(limit)}",
+                )
             if each.mode == LINK:
                 archive.add_link(each.path, b"".join(data))
                 continue

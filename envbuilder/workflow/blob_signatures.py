@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import mmap
 import os
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from ..errors import MissingToolError, UsageError
+from ..target_tools.files import parse_json
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -96,7 +96,7 @@ def read_signature(path: Path) -> str:
     if not text.lstrip().startswith("{"):
         return text
     try:
-        said = json.loads(text)
+        said = parse_json(text)
         return str(said.get("base64Signature") or said["messageSignature"]["signature"])
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError("it does not contain a signature of a file") from error

@@ -12,6 +12,7 @@ from ..conda.formats.recipe import KnownNames, recipe_name, recipe_text
 from ..conda.solve import WITH_EVERY_PYTHON
 from ..documents.library import NAME
 from ..errors import DocumentError, Problem, UsageError
+from ..files import write_atomically
 from ..knowledge.channels import SUBDIRS
 from ..knowledge.entries import check_choice
 from ..knowledge.rows import Knowledge
@@ -157,18 +158,12 @@ def check_recipe(text: str, name: str, file: Path, context: Context) -> None:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a file where there is none. Raises UsageError where there is one, or it cannot be."""
+    """Write a file where there is none. Raises UsageError if there is one, OSError."""
     try:
-        with path.open("x", encoding="utf-8") as opened:
-            opened.write(text)
+        write_atomically(path, text, is_new=True)
     except FileExistsError:
         raise UsageError(
             "output.exists",
             f"'{shown(str(path), 240)}' already exists",
             "use another --output",
         ) from None
-    except OSError as error:
-        raise UsageError(
-            "output.not-writable",
-            f"cannot write '{shown(str(path), 240)}': {error.strerror}",
-        ) from error

@@ -33,7 +33,7 @@ _NAME_THEM = "name the hosts: -H host:4,host2:4"
 _PATIENCE = 20.0
 
 # 17 of 17, 17.server and 17[3].server.
-_NUMBER = re.compile(r"[0-9]+")
+_NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True)

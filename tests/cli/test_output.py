@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,12 @@ from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
 from envbuilder.errors import BuildError, os_error
-from envbuilder.files import write_atomically
+from envbuilder.files import clean_on_failure, write_atomically
 from envbuilder.reporter import Report
+from tests.small_disk import fill, small_disk
 from tests.verbs import problem_ids
+
+__all__ = ["small_disk"]
 
 # Each verb that writes one file. None of them may come to its work: some would use the network.
 VERBS = [
@@ -110,3 +114,63 @@ def test_a_lock_that_is_written_is_printed_as_json_too(
     words = ("lock", "allreduce", "--output", str(file))
     assert run(*words).stdout == ""
     assert json.loads(run(*words, "--json").stdout) == json.loads(file.read_text())
+
+
+ON_A_FULL_DISK = (
+    "recipes import SOURCE --output FILE",
+    "recipes from ENVIRONMENT --name new --output FILE",
+    "report --output FILE",
+    "render allreduce --site local --as lua --output FILE",
+    "render allreduce --site local --as all --output DIR",
+    "sites detect --output FILE",
+)
+
+
+@pytest.mark.parametrize("verb", ON_A_FULL_DISK, ids=lambda verb: verb.partition(" --output")[0])
+def test_a_full_disk_leaves_nothing_that_stops_a_later_run(
+    verb: str,
+    small_disk: Path,
+    tmp_path: Path,
+) -> None:
+    source = tmp_path / "environment.yml"
+    source.write_text("name: x\nchannels: [conda-forge]\ndependencies: [python=3.12, xz]\n")
+    filler = fill(small_disk)
+    paths = {
+        "SOURCE": str(source),
+        "ENVIRONMENT": sys.prefix,
+        "FILE": str(small_disk / "new.yaml"),
+        "DIR": str(small_disk / "new" / "folder"),
+    }
+    words = [paths.get(word, word) for word in verb.split()]
+    answer = run(*words, "--json")
+    assert (answer.exit_code, problem_ids(answer.stdout)) == (5, ["file.disk-full"])
+    assert [*small_disk.iterdir()] == [filler]
+    filler.unlink()
+    assert run(*words).exit_code == 0
+
+
+@pytest.mark.parametrize(("already", "left"), [(["file"], ["file", "new"]), ([], [])])
+def test_an_output_folder_that_holds_files_is_not_emptied(
+    already: list[str], left: list[str], tmp_path: Path
+) -> None:
+    for name in already:
+        (tmp_path / name).touch()
+    with pytest.raises(FileNotFoundError), clean_on_failure(tmp_path):
+        make_one_of_two(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == left
+
+
+def make_one_of_two(folder: Path) -> None:
+    (folder / "new").touch()
+    (folder / "missing" / "new").touch()
+
+
+def test_what_a_terminal_obeys_is_escaped(tmp_path: Path) -> None:
+    """Names in a bundle are somebody else's; ``bundle verify`` prints them."""
+    (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  a\x1b[2Jb\n", encoding="utf-8")
+    (tmp_path / "new\x1b]0;title\x07").touch()
+    answer = run("bundle", "verify", str(tmp_path))
+    assert answer.exit_code == 8
+    assert "\x1b" not in answer.output
+    assert "\x07" not in answer.output
+    assert r"a\x1b[2Jb" in answer.output

@@ -154,3 +154,16 @@ def test_real_files() -> None:
     ):
         found, _ = read(text)
         assert read(environment_yml.write(found))[0] == found
+
+
+def test_a_file_for_other_platforms_is_refused() -> None:
+    text = "platforms: [linux-ppc64le]\ndependencies: [python]\n"
+    source = source_of(text.encode(), "environment.yml")
+    with pytest.raises(DocumentError) as refused:
+        environment_yml.read(source, "linux-64")
+    assert (refused.value.id, str(refused.value.problems[0].place)) == (
+        "package-list.other-platform",
+        "environment.yml:1:12",
+    )
+    assert environment_yml.read(source, "linux-ppc64le")[1] == ()
+    assert environment_yml.read(source)[0].specs == ("python",)

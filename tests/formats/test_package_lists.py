@@ -386,3 +386,40 @@ def test_pixi_reads_what_is_written(tmp_path: Path) -> None:
     found = {each.name: each.location for each in environment.packages(platform)}
     wanted: list[CondaEntry | PipEntry] = [*WHOLE.conda, *pip]
     assert found == {each.name: each.url for each in wanted}
+
+
+def test_a_channel_that_only_a_package_names_is_used_and_said() -> None:
+    """conda-lock writes the channel of pytorch::pytorch into the URL of the package alone."""
+    text = (DATA / "conda-lock.yml").read_text()
+    other = "https://channel.example/other"
+    changed = text.replace(
+        "https://channel.example/tests/linux-64/answer", f"{other}/linux-64/answer"
+    )
+    before, _ = conda_lock.read(source_of(text.encode(), "conda-lock.yml"), "linux-64")
+    found, notes = conda_lock.read(source_of(changed.encode(), "conda-lock.yml"), "linux-64")
+    assert before.channels == ("tests",)
+    assert found.channels == ("tests", other)
+    line = changed.splitlines().index("- name: answer") + 1
+    assert [note.partition(": ")[0] for note in notes if other in note] == [
+        f"conda-lock.yml:{line}:3"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("channel", "url", "further"),
+    [
+        ("defaults", "https://repo.anaconda.com/pkgs/main", False),
+        ("conda-forge", "https://conda.anaconda.org/conda-forge", False),
+        (
+            "https://conda.anaconda.org/conda-forge/",
+            "https://conda.anaconda.org/conda-forge",
+            False,
+        ),
+        ("forge", "https://conda.anaconda.org/conda-forge", True),
+    ],
+)
+def test_a_channel_and_its_url_are_one(channel: str, url: str, further: bool) -> None:
+    text = (DATA / "conda-lock.yml").read_text().replace("url: tests", f"url: {channel}")
+    text = text.replace("https://channel.example/tests/", f"{url}/")
+    found, _ = conda_lock.read(source_of(text.encode(), "conda-lock.yml"), "linux-64")
+    assert found.channels == (channel, *([url] if further else []))

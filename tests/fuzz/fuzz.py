@@ -20,7 +20,10 @@ import atheris
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 with atheris.instrument_imports(include=["envbuilder"]):
-    from tests.fuzz.parsers import PARSERS
+    from tests.fuzz.foreign import FOREIGN
+    from tests.fuzz.parsers import PARSERS as OWN
+
+PARSERS = {**OWN, **FOREIGN}
 
 FOLDER = "ENVBUILD_FUZZ_FOLDER"
 LIMITS = ("-timeout=10", "-rss_limit_mb=2048", "-max_len=8192", "-print_final_stats=1")

@@ -41,11 +41,15 @@ SEPARATOR = b"\n%%\n"
 
 @dataclass(frozen=True)
 class Parser:
-    """A parser, and inputs that it reads. ``words``: what its format is made of."""
+    """A parser, and inputs that it reads.
+
+    ``words``: what its format is made of. ``slow``: it starts processes.
+    """
 
     read: Callable[[bytes], object]
     seeds: tuple[bytes, ...]
     words: tuple[bytes, ...] = ()
+    slow: bool = False
 
 
 @contextlib.contextmanager

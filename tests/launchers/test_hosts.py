@@ -99,6 +99,10 @@ def test_lsf_elsewhere_has_none() -> None:
     assert lsf_hostfile("h1\nh1\nh2\n", launch_node=False) == of(("h1", 2), ("h2", 1))
 
 
+# More digits than Python converts to a number.
+LONG = "1" * 5000
+
+
 @pytest.mark.parametrize(
     ("read", "text", "place", "problem_id"),
     [
@@ -129,6 +133,8 @@ def test_lsf_elsewhere_has_none() -> None:
         (node_names, "-n1", "SLURM_JOB_NODELIST", "hosts.malformed-name"),
         (node_names, "n[1-2],n2", "SLURM_JOB_NODELIST", "job.duplicate-node"),
         (node_names, "n[1-999999999]", "SLURM_JOB_NODELIST", "job.too-many-nodes"),
+        (node_names, f"n[1-{LONG}]", "SLURM_JOB_NODELIST", "job.malformed-node-list"),
+        (node_names, f"n{LONG}", "SLURM_JOB_NODELIST", "job.malformed-node-list"),
         (
             node_names,
             "r[1-9999]n[1-9999]",

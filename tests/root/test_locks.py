@@ -357,3 +357,132 @@ def test_many_contenders_never_hold_it_together(tmp_path: Path) -> None:
     contenders = [subprocess.Popen(command) for _ in range(4)]
     assert [contender.wait(60) for contender in contenders] == [0, 0, 0, 0]
     assert count.read_text() == "80"
+
+
+STALE = """
+import os, pathlib, sys
+from envbuilder.target_tools.root import locks
+locks.acquire(pathlib.Path(sys.argv[1]), print, 1, 0.1, None)
+os._exit(0)
+"""
+
+# A successor that starts two others at the worst moments: one just before it renames the stale
+# lock, one just after.
+INTERRUPTED = """
+import os, pathlib, subprocess, sys, time
+from envbuilder.errors import BuildError
+from envbuilder.target_tools.root import locks
+
+path, command, others = pathlib.Path(sys.argv[1]), sys.argv[2:], []
+rename = pathlib.Path.rename
+
+def start_other():
+    others.append(subprocess.Popen([*command, str(path)], stdout=subprocess.PIPE))
+    time.sleep(1.5)
+
+def interrupted(self, target):
+    if self != path or others:
+        return rename(self, target)
+    start_other()
+    result = rename(self, target)
+    start_other()
+    return result
+
+pathlib.Path.rename = interrupted
+holders = 0
+try:
+    with locks.hold(path, say=lambda line: None, wait=1, poll=0.05):
+        holders += 1
+except BuildError:
+    pass
+for other in others:
+    os.set_blocking(other.stdout.fileno(), False)
+    holders += b"held" in (other.stdout.read() or b"").split()
+    other.kill()
+print(holders)
+"""
+
+
+def test_a_lock_has_one_holder_when_another_takes_over_between_check_and_rename(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "in-use.lock"
+    subprocess.run([sys.executable, "-c", STALE, str(path)], check=True)
+    other = [sys.executable, "-c", HOLDER]
+    result = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, str(path), *other],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert result.stdout == "1\n"
+
+
+# Children hold the lock in turn; each dies holding it, while it takes over, or releases it. The
+# kernel's own lock on a second file, which ends with its process, shows a second holder.
+DYING = """
+import fcntl, os, pathlib, random, signal, sys
+from envbuilder.target_tools.root import locks
+
+path, count, width = pathlib.Path(sys.argv[1]), int(sys.argv[2]), 4
+rename = pathlib.Path.rename
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def child(draw):
+    def rename_or_die(self, target):
+        if draw.random() < 0.1:
+            die()
+        result = rename(self, target)
+        if draw.random() < 0.1:
+            die()
+        return result
+
+    pathlib.Path.rename = rename_or_die
+    with locks.hold(path, say=lambda line: None, poll=0.001):
+        with open(f"{path}.kernel", "a") as kernel:
+            fcntl.flock(kernel, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.write(holdings, b".")
+            if draw.random() < 0.7:
+                die()
+
+holdings = os.open(f"{path}.holdings", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+running, number = set(), 0
+while os.fstat(holdings).st_size < count:
+    while len(running) < width:
+        number += 1
+        pid = os.fork()
+        if not pid:
+            code = 1
+            try:
+                child(random.Random(number))
+                code = 0
+            finally:
+                os._exit(code)
+        running.add(pid)
+    pid, status = os.wait()
+    running.remove(pid)
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status):
+        sys.exit("a child failed")
+for pid in running:
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+"""
+
+
+@pytest.mark.parametrize("count", [25, pytest.param(500, marks=pytest.mark.long)])
+def test_a_lock_has_one_holder_each_time_when_holders_die(tmp_path: Path, count: int) -> None:
+    path = tmp_path / "in-use.lock"
+    result = subprocess.run(
+        [sys.executable, "-c", DYING, str(path), str(count)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert result.returncode == 0, result.stderr
+    with locks.hold(path, say=lambda line: None):
+        pass
+    assert not path.exists()
+    assert not path.with_name(f".{path.name}.successor").exists()

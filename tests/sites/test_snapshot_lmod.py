@@ -278,7 +278,7 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     ("printed", "said"),
     [
         ("", "nothing"),
-        ('{"GCC":{"/t/GCC/1.lua":{"fullName":"GCC/1","mpath":"/t"', "incomplete JSON"),
+        ('{"GCC":{"/t/GCC/1.lua":{"fullName":"GCC/1","mpath":"/t"', "malformed JSON"),
     ],
     ids=["an Lmod that does not know the format", "cut off"],
 )

@@ -19,6 +19,9 @@ FILES = {
     "OpenMPI/5": "",
     "OpenMPI/.version": 'set ModulesVersion "4"\n',
     "App/1": "module load OpenMPI\nprereq GCC\n",
+    "Later/1": "prereq OpenMPI\nprereq GCC/12\n",
+    "Many/1": "prereq Of\nprereq OpenMPI\n",
+    **{f"Of/{number}": "" for number in range(101)},
     "Broken/1": "this is no command\n",
     "OnBroken/1": "module load Broken/1\n",
     "Gate/1": "prepend-path MODULEPATH @BEHIND@\n",
@@ -53,13 +56,17 @@ def test_what_is_there(taken: DetectionResult) -> None:
     assert not found["OpenMPI/5"].default
     assert found["App/1"].loads == ("OpenMPI/4",)
     assert found["App/1"].parents == (("GCC/12",),)
+    # A bare name is met by every version, the default first.
+    assert found["Later/1"].parents == (("OpenMPI/4", "GCC/12"), ("OpenMPI/5", "GCC/12"))
+    assert found["Many/1"].parents == (("Of/100", "OpenMPI/4"),)
     assert found["Deep/1"].parents == (("Gate/1",),)
     assert "Modules Release" in (taken.snapshot.module_system or "")
     assert len(taken.snapshot.trees) == 2
 
 
 def test_what_is_broken_is_named(taken: DetectionResult) -> None:
-    broken, on_broken = taken.notes
+    broken, on_broken, many = taken.notes
+    assert many.startswith("module Many/1 ")
     assert broken.startswith("module Broken/1 ")
     assert broken.endswith(': invalid command name "this"')
     assert on_broken.startswith("module OnBroken/1 ")
@@ -74,4 +81,7 @@ def test_it_loads_what_the_snapshot_says(tree: Path, init: str) -> None:
 def test_preloads_open_trees_here_too(tree: Path, init: str) -> None:
     site = make_site(init, tree, preload=("Gate/1",), system="tcl")
     found = {m.name: m for m in take(site, environ(), TODAY).snapshot.modules}
+    # A bare name is met by every version, the default first.
+    assert found["Later/1"].parents == (("OpenMPI/4", "GCC/12"), ("OpenMPI/5", "GCC/12"))
+    assert found["Many/1"].parents == (("Of/100", "OpenMPI/4"),)
     assert found["Deep/1"].parents == ()

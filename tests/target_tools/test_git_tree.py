@@ -21,6 +21,7 @@ from target_environments import TOOLS
 
 from envbuilder.errors import BuildError, DriftError, EnvbuildError
 from envbuilder.target_tools import proc
+from envbuilder.target_tools.files import UNPACKED_VARIABLE, unpacked_limit
 from envbuilder.target_tools.git_tree import (
     Revision,
     TreeFacts,
@@ -404,3 +405,53 @@ def test_whoever_ends_it_ends_git_and_what_git_started(tmp_path: Path) -> None:
         assert running.wait(60) == 128 + signal.SIGTERM
     assert proc.is_gone(proc.status_fields(pid.read_text().strip()))
     assert list((tmp_path / "wheelhouse").iterdir()) == []
+
+
+def nested(folder: Path, depth: int, width: int, size: int) -> str:
+    """Make a repository whose folders all are one folder, and so on down to one file."""
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    entry = "100644 blob " + git(folder, "hash-object", "-w", "--stdin", stdin=bytes(size))
+    for _ in range(depth):
+        listing = "".join(f"{entry}\t{number}\n" for number in range(width))
+        entry = "040000 tree " + git(folder, "mktree", stdin=listing.encode())
+    commit = git(folder, "commit-tree", "-m", "a commit", entry.split()[-1])
+    git(folder, "update-ref", "refs/heads/main", commit)
+    git(folder, "tag", "v1", commit)
+    return commit
+
+
+def test_a_small_repository_that_unpacks_to_a_large_tree_is_refused(tmp_path: Path) -> None:
+    """3 kB to 3 GB."""
+    commit = nested(tmp_path / "source", 3, 10, 3 * 2**20)
+    revision = Revision((tmp_path / "source").as_uri(), "v1", commit)
+    with pytest.raises(BuildError) as refused:
+        fetched(tmp_path, revision)
+    assert refused.value.id == "git.tree-too-large"
+    assert UNPACKED_VARIABLE in str(refused.value)
+
+
+def test_a_limit_that_the_user_states_holds(tmp_path: Path) -> None:
+    commit = nested(tmp_path / "source", 1, 3, 10)
+    revision = Revision((tmp_path / "source").as_uri(), "v1", commit)
+    for limit, problem in (("100", "git.tree-too-large"), ("much", "git.tree-unreadable")):
+        with pytest.raises(BuildError) as refused:
+            fetched(tmp_path, revision, {**ENVIRON, UNPACKED_VARIABLE: limit})
+        assert refused.value.id == problem
+    _, files = fetched(tmp_path, revision, {**ENVIRON, UNPACKED_VARIABLE: "10000"})
+    assert len(files) == 3
+
+
+def test_a_tree_of_endless_names_is_refused(tmp_path: Path) -> None:
+    """Ten levels of ten folders: its names would fill the memory."""
+    commit = nested(tmp_path / "source", 10, 10, 1)
+    revision = Revision((tmp_path / "source").as_uri(), "v1", commit)
+    with pytest.raises(BuildError) as refused:
+        fetched(tmp_path, revision)
+    assert refused.value.id == "git.tree-unreadable"
+
+
+def test_what_an_archive_may_unpack_to_has_a_ratio_and_an_end() -> None:
+    assert unpacked_limit(2**20, {}) == (64 + 200) * 2**20
+    assert unpacked_limit(2**30, {}) == 16 * 2**30
+    assert unpacked_limit(2**30, {UNPACKED_VARIABLE: "5"}) == 5

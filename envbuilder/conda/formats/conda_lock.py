@@ -12,7 +12,8 @@ from ...base import canonical_json, sha256_text
 from ...documents.source import Source
 from ...documents.tree import Node, Pairs, Scalar
 from ...documents.yaml_nodes import parse
-from .packages import CondaEntry, PackageList, PipEntry
+from ...text import shown
+from .packages import DEFAULTS, OWN_CHANNELS, CondaEntry, PackageList, PipEntry
 from .reading import MOST_VALUES, Reading, node_at, pairs_at
 from .writing import yaml_text
 
@@ -62,8 +63,34 @@ def read(
     others = [f"platform {each} is" for each in platforms if each != platform]
     for what in (*others, *(f"the packages of category {name} are" for name in sorted(left))):
         reading.note(root.place, f"{what} left out")
+    channels += tuple(_further_channels(reading, channels, conda))
     found = PackageList(platform, channels, tuple(conda), tuple(pip)).sorted()
     return found, tuple(reading.notes)
+
+
+def _further_channels(
+    reading: Reading, channels: tuple[str, ...], conda: list[CondaEntry]
+) -> Iterator[str]:
+    """Yield the channels of packages that metadata.channels lacks, each once, with a note.
+
+    conda-lock writes the channel of CHANNEL::NAME into the URL of the package alone.
+    """
+    further: set[str] = set()
+    for each in conda:
+        url = each.channel
+        if url not in further and not any(_is_channel(channel, url) for channel in channels):
+            further.add(url)
+            yield url
+            text = f"{shown(each.name)} is from {shown(url)}, which metadata.channels lacks"
+            reading.note(each.place, f"{text}; using that channel as the last one")
+
+
+def _is_channel(channel: str, url: str) -> bool:
+    """Return whether a channel, by name or URL, can be the one at a URL."""
+    channel = channel.rstrip("/")
+    if channel == DEFAULTS:
+        return url.startswith(f"{OWN_CHANNELS}/")
+    return url == channel or ("://" not in channel and url.endswith(f"/{channel}"))
 
 
 def _channels(reading: Reading, node: Node | None) -> Iterator[str]:

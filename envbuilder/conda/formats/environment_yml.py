@@ -20,7 +20,7 @@ from .reading import Reading, node_at
 from .writing import yaml_text
 
 _AGAIN = "conda env export writes such a file"
-_KEYS = ("name", "channels", "dependencies", "variables")
+_KEYS = ("name", "channels", "dependencies", "platforms", "variables")
 # A MatchSpec: CHANNEL::NAME, then a version and a build, or [KEY=VALUE].
 _SPEC = re.compile(
     r"(?:[^\s\[\]]+::)?[A-Za-z0-9_][A-Za-z0-9_.+-]*(?:\s*[=<>!~ ][^\[\]]*)?(?:\[[^\[\]]*\])?"
@@ -44,13 +44,25 @@ class EnvironmentFile:
     places: dict[str, Place] = field(default_factory=dict, compare=False, hash=False)
 
 
-def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
-    """Return what it says, and notes on what was left out. Raises DocumentError."""
+def read(source: Source, platform: str | None = None) -> tuple[EnvironmentFile, tuple[str, ...]]:
+    """Return what it says, and notes on what was left out.
+
+    *platform*: the subdir for which it is used. Raises DocumentError, also where the file states
+    platforms, as conda-lock and anaconda-project read them, and not this one.
+    """
     root, problems = parse(source)
     reading = Reading(_AGAIN, [*problems])
     for key, _ in root.pairs:
         if key.text not in _KEYS:
             reading.note(key.place, f"{shown(key.text)} is left out")
+    platforms = reading.texts(node_at(root, "platforms"), "platforms")
+    if platform and platforms and platform not in platforms:
+        reading.wrong(
+            "package-list.other-platform",
+            root.index["platforms"][1].place,
+            f"the file is for {shown(', '.join(platforms))}, not for {platform}",
+            "state the architecture: --arch",
+        )
     if node_at(root, "dependencies") is None:
         reading.wrong("package-list.missing-key", root.place, "dependencies is missing")
     places: dict[str, Place] = {}

@@ -65,7 +65,7 @@ def read_foreign(path: Path, called: str, platform: str | None, own: str) -> For
     source = read(path, MAX_BYTES)._replace(file=called)
     form = _form_of(source)
     if form.read is None:
-        asked, notes = environment_yml.read(source)
+        asked, notes = environment_yml.read(source, platform or own)
         notes += tuple(selectors(source.text, source.file))
         return ForeignFile(form.what, asked, None, notes)
     packages, notes = form.read(source, platform or own)

@@ -15,6 +15,8 @@ from ...errors import Place
 
 ENDINGS = (".conda", ".tar.bz2")
 NOARCH = "noarch"
+# Where conda has its own channels, and what it calls them together.
+OWN_CHANNELS, DEFAULTS = "https://repo.anaconda.com", "defaults"
 # As conda names them: https://docs.conda.io/projects/conda-build, "Package naming conventions".
 _FILE = re.compile(
     r"(?P<name>[A-Za-z0-9_][A-Za-z0-9_.+-]*)-(?P<version>[A-Za-z0-9_.+!~]+)-"

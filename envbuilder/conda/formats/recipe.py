@@ -22,14 +22,14 @@ from ...target_tools.names import normalize
 from ...text import shown
 from .environment_yml import EnvironmentFile
 from .match_spec import MatchSpec, parse
-from .packages import CondaEntry
+from .packages import DEFAULTS, OWN_CHANNELS, CondaEntry
 from .writing import yaml_text
 
 # Where conda looks a channel's name up: https://docs.conda.io/projects/conda, "channel_alias".
 _ALIAS = "https://conda.anaconda.org"
-# Where conda has its own channels: pkgs/main, pkgs/r. And what it calls what it built itself.
-_OWN, _OWN_FOLDER, _LOCAL = "https://repo.anaconda.com", "pkgs/", "local"
-_DEFAULTS, _NO_DEFAULTS = "defaults", "nodefaults"
+# The folder of conda's own channels: pkgs/main, pkgs/r. And what it calls what it built itself.
+_OWN_FOLDER, _LOCAL = "pkgs/", "local"
+_NO_DEFAULTS = "nodefaults"
 _OPTION = re.compile(r"(?P<name>-[A-Za-z]|--[a-z-]+)(?:[= ]\s*(?P<value>.*))?")
 _INDEX = ("-i", "--index-url")
 _FURTHER_INDEX = "--extra-index-url"
@@ -131,15 +131,15 @@ def _channels(asked: EnvironmentFile, known: KnownNames, draft: _Draft) -> list[
             continue
         if "://" not in url and not url.startswith("/") and url not in known.named_channels:
             # conda's own way with a name that it does not know.
-            url = f"{_OWN if url.startswith(_OWN_FOLDER) else _ALIAS}/{url}"
+            url = f"{OWN_CHANNELS if url.startswith(_OWN_FOLDER) else _ALIAS}/{url}"
         name = known.channels.get(url, url)
         if fits(ChannelName, name):
             found.append(name)
         else:
             draft.lost.append((None, f"a recipe cannot use the channel {shown(each)}"))
     if not found:
-        draft.lost.append((None, f"no channel is stated; using conda's default, {_DEFAULTS}"))
-        found.append(_DEFAULTS)
+        draft.lost.append((None, f"no channel is stated; using conda's default, {DEFAULTS}"))
+        found.append(DEFAULTS)
     return list(dict.fromkeys(found))
 
 

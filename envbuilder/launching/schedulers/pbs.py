@@ -35,7 +35,7 @@ _VNODE = re.compile(r"\[[0-9]+\]$")
 # Of `qstat -f`, whose long lines are folded: a host for each chunk, and the vnodes of each chunk.
 _FOLD = "\n\t"
 _CHUNKS = re.compile(r"^ +(exec_host|exec_vnode) = (\S+)$", re.MULTILINE)
-_AMOUNT = re.compile(r":(ngpus|ncpus)=([0-9]+)")
+_AMOUNT = re.compile(r":(ngpus|ncpus)=([0-9]{1,6})(?![0-9])")
 
 _USAGE = """\
 #   qsub FILE   run the program below

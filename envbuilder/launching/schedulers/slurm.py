@@ -38,11 +38,14 @@ _TASKS = re.compile(r"(?P<tasks>[1-9][0-9]{0,5})(?:\(x(?P<nodes>[1-9][0-9]{0,5})
 _GROUP = re.compile(r"(?:[A-Za-z0-9._-]|\[[0-9,-]+\])+")
 _BRACKETS = re.compile(r"\[([^\]]*)\]")
 _RANGE = re.compile(r"([0-9]+)-([0-9]+)")
+# Python and ClusterShell refuse to convert numbers of thousands of digits.
+_NOT_A_NUMBER = re.compile(r"[0-9]{100}")
 # `8`, `a100:8` or `a100:4,v100:4` (sbatch(1), --gpus), and the GPUs in `GRES=gpu:a100:8(IDX:0-7)`
 # behind `Nodes=n[1-2]` (scontrol(1), --details).
-_GPUS = re.compile(r"(?:[^:,\s]+:)?([0-9]+)")
+_GPUS = re.compile(r"(?:[^:,\s]+:)?([0-9]{1,6})")
 _DETAIL = re.compile(r"^\s*Nodes=(\S+) .*\bGRES=(\S*)", re.MULTILINE)
-_GRES = re.compile(r"\bgpu(?::[^:,()\s]+)?:([0-9]+)")
+_GRES = re.compile(r"\bgpu(?::[^:,()\s]+)?:([0-9]{1,6})(?![0-9])")
+_CPUS = re.compile(r"[0-9]{1,6}")
 # More than any machine has; a slip such as n[1-99999999] would fill the memory.
 _MOST_HOSTS = 100_000
 
@@ -53,7 +56,7 @@ _PMI = re.compile(r"\bpmi(?:2|x(?:_v[0-9]+)?)\b")
 
 # Steps have CPUs of their own, and --overlap shares them, from this release on (its RELEASE_NOTES).
 _OVERLAP_SINCE = (20, 11)
-_RELEASE = re.compile(r"slurm\S* ([0-9]+)\.([0-9]+)")
+_RELEASE = re.compile(r"slurm\S* ([0-9]{1,6})\.([0-9]{1,6})")
 # The step of a shell that salloc starts by itself, and others that share CPUs (slurm.h).
 _SHARING_STEPS = frozenset(str(0xFFFFFFFF - number) for number in range(16))
 
@@ -164,7 +167,8 @@ def job_task(environ: Mapping[str, str]) -> TaskRequest:
     From 22.05 on srun takes the CPUs from SRUN_CPUS_PER_TASK alone (its RELEASE_NOTES).
     """
     names = ("SRUN_CPUS_PER_TASK", "SLURM_CPUS_PER_TASK")
-    cpus = next((int(text) for name in names if (text := environ.get(name, "")).isdecimal()), None)
+    texts = (environ.get(name, "") for name in names)
+    cpus = next((int(text) for text in texts if _CPUS.fullmatch(text)), None)
     return TaskRequest(cpus, _gpu_count(environ.get("SLURM_GPUS_PER_TASK")))
 
 
@@ -242,8 +246,9 @@ def _groups(nodelist: str, place: Place) -> Iterator[str]:
     position = 0
     while True:
         found = _GROUP.match(nodelist, position)
-        if not found or (found.end() < len(nodelist) and nodelist[found.end()] != ","):
-            at = found.end() if found else position
+        ended = found and (found.end() == len(nodelist) or nodelist[found.end()] == ",")
+        if not found or not ended or _NOT_A_NUMBER.search(found[0]):
+            at = found.end() if found and not ended else position
             raise UsageError(
                 "job.malformed-node-list",
                 f"not a node list, from character {at + 1} on: '{shown(nodelist)}'",

@@ -7,16 +7,18 @@ would hide that from somebody who has it loaded.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ...errors import MissingToolError, UsageError
 from ...model.site import Site
 from ...process import Finished, run
+from ...target_tools.files import parse_json
 from ...target_tools.messages import one_line
+from ...target_tools.proving.records import is_text, several
 from ..host import first_line, is_file, is_folder, quiet_environment
 from .modulefile_effects import Effects, of_lmod, of_tcl
 
@@ -27,6 +29,8 @@ LONG_PATIENCE = 1800.0
 
 # So many modules are shown by one process. One that fails costs the answers about all of them.
 BATCH = 100
+
+is_names = several(several(is_text))
 
 # What a module system keeps of the caller's loaded modules.
 _STATE = ("_ModuleTable", "__LMOD_", "LMOD_FAMILY_", "LOADEDMODULES", "_LMFILES_", "__MODULES_")
@@ -197,29 +201,53 @@ def _spider(shell: ModuleShell) -> Iterator[Modulefile]:
     command = [f"{shell.folder}/spider", "-o", "spider-json", ":".join(shell.trees)]
     done = run(command, env=shell.environ, timeout=LONG_PATIENCE)
     try:
-        answer = json.loads(_json_line(done.stdout))
+        yield from of_spider(done.stdout)
     except ValueError as error:
         # An Lmod that does not know this format prints nothing at all and ends with 0.
-        what = f"incomplete JSON ({error})" if done.stdout.strip() else "nothing"
+        what = f"malformed JSON ({error})" if done.stdout.strip() else "nothing"
         output = f": {one_line(done.stderr, 300)}" if done.stderr.strip() else ""
         raise UsageError(
             "modules.spider-failed",
             f"{shell.version}: spider printed {what}{output}",
             "use Lmod 7 or later, and check that the module trees are readable",
         ) from error
-    # An empty tree is an empty list: Lua does not tell the two apart.
-    for files in (answer or {}).values():
-        for path, properties in (files or {}).items():
-            weight = str(properties.get("wV") or properties.get("pV") or "")
-            yield Modulefile(
-                name=properties["fullName"],
-                path=path,
-                tree=properties["mpath"],
-                parents=tuple(tuple(each) for each in properties.get("parentAA") or ()),
-                hidden=bool(properties.get("hidden")),
-                default=weight.startswith("^"),
-                order=weight,
-            )
+
+
+def of_spider(output: str) -> list[Modulefile]:
+    """Return the modulefiles in what Lmod's spider prints. Raises ValueError."""
+    answer = parse_json(_json_line(output))
+    return [
+        _of_properties(path, properties)
+        for files in _table(answer, "the answer").values()
+        for path, properties in _table(files, "a module").items()
+    ]
+
+
+def _table(value: Any, name: str) -> Mapping[str, Any]:
+    """Return an object of JSON. An empty one is an empty list: Lua does not tell the two apart."""
+    if not isinstance(value, dict) and value:
+        raise ValueError(f"{name} is not an object")
+    return value or {}
+
+
+def _of_properties(path: str, properties: Any) -> Modulefile:
+    table = _table(properties, path)
+    name, tree = (table.get(key, "") for key in ("fullName", "mpath"))
+    parents = table.get("parentAA") or []
+    if not (is_text(name) and is_text(tree) and name and tree):
+        raise ValueError(f"{path} has no fullName or mpath")
+    if not is_names(parents):
+        raise ValueError(f"parentAA of {path} is not a list of lists of names")
+    weight = str(table.get("wV") or table.get("pV") or "")
+    return Modulefile(
+        name=name,
+        path=path,
+        tree=tree,
+        parents=tuple(map(tuple, parents)),
+        hidden=bool(table.get("hidden")),
+        default=weight.startswith("^"),
+        order=weight,
+    )
 
 
 def _json_line(text: str) -> str:

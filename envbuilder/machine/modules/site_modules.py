@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,8 @@ from .variants import variant
 
 # So many modules of one kind are named in a note; the others are counted.
 _NAMED = 5
+# So many combinations of modules are recorded for one module that needs them.
+_MOST_ALTERNATIVES = 200
 
 
 @dataclass(frozen=True)
@@ -200,16 +203,47 @@ def _between(each: Modulefile, load: Load) -> bool:
 
 
 def _parents(look: _SiteModules, each: Modulefile, effects: Effects) -> list[tuple[str, ...]]:
-    """Return what must be loaded before: what opens its tree, and what its file asks for."""
+    """Return what must be loaded before: what opens its tree, and what its file asks for.
+
+    Needs of a bare name are met by every version of it. Where these are too many together, only the
+    defaults are returned, and a note says so.
+    """
     alternatives = list(each.parents) or [()]
-    for need in effects.needs:
-        names = dict.fromkeys(target for load in need if (target := _found(look, load)))
+    groups = [
+        unique(name for load in need for name in _meeting(look, load)) for need in effects.needs
+    ]
+    if len(alternatives) * math.prod(map(len, groups)) > _MOST_ALTERNATIVES:
+        look.notes.append(
+            f"module {each.name} can be loaded after more than {_MOST_ALTERNATIVES} combinations "
+            "of modules; only the default versions are recorded"
+        )
+        groups = [unique(_found(look, load) for load in need) for need in effects.needs]
+    for names in groups:
         alternatives = [
             before if name in before else (*before, name)
             for before in alternatives
             for name in names
         ]
     return [] if alternatives == [()] else list(dict.fromkeys(alternatives))
+
+
+def unique(names: Iterable[str | None]) -> list[str]:
+    """Return names once each, in their order, without None."""
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def _meeting(look: _SiteModules, load: Load) -> list[str]:
+    """Return the modules that meet a need, the one that its name means first."""
+    meant = _found(look, load)
+    if meant is None or meant in load.names:
+        return [meant] if meant else []
+    those = [
+        each.name
+        for name in load.names
+        for each in look.by_key.get(name, ())
+        if _between(each, load) and not each.hidden
+    ]
+    return [meant, *sorted(those)]
 
 
 def _home(each: Modulefile, effects: Effects) -> str | None:

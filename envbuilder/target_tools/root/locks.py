@@ -133,8 +133,9 @@ def acquire(
             time.sleep(poll)
             continue
         unreadable = None
-        waited_for = look_at(path, other, say)
+        waited_for = look_at(path, other)
         if waited_for is None:
+            take_over(path, other, say, wait, poll, group)
             continue
         kind, text = waited_for
         if kind not in announced:
@@ -147,8 +148,8 @@ def acquire(
         time.sleep(poll)
 
 
-def look_at(path: Path, holder: Holder, say: "Callable[[str], None]") -> "tuple[str, str] | None":
-    """Return why to wait for a lock, as (kind, message); None if it is free now.
+def look_at(path: Path, holder: Holder) -> "tuple[str, str] | None":
+    """Return why to wait for a lock, as (kind, message); None if it can be taken over.
 
     Raises BuildError if the holder cannot be inspected and gives no sign of life.
     """
@@ -159,7 +160,6 @@ def look_at(path: Path, holder: Holder, say: "Callable[[str], None]") -> "tuple[
                 "left",
                 f"waiting for a process that {of_user(path, holder)} left running: {left[0]}",
             )
-        take_over(path, holder, say)
         return None
     age = age_of(path)
     text = f"waiting for {of_user(path, holder)}, {BUILDING}"
@@ -314,26 +314,61 @@ def is_of_earlier_start(path: Path, holder: Holder) -> bool:
     return bool(started) and age is not None and time.time() - age < started
 
 
-def take_over(path: Path, gone: Holder, say: "Callable[[str], None]") -> None:
+def take_over(
+    path: Path,
+    gone: Holder,
+    say: "Callable[[str], None]",
+    wait: float,
+    poll: float,
+    group: "int | None",
+) -> None:
     """Remove the lock of a holder that is gone, and end its remaining processes.
 
-    Renaming is atomic, so only one of several successors gets the file. If that is not the stale
-    lock but the new one of a faster successor, it is put back. The remaining processes are ended
-    first, while the stale lock still blocks all others.
+    A successor compares and removes while it holds a second lock, beside *path*. So it cannot
+    remove the lock that a faster successor has made meanwhile. The second lock of a successor that
+    dies is taken over in the same way. The remaining processes are ended first, while the stale
+    lock still blocks all others. Raises BuildError as acquire does.
     """
     ended = end_marked(f"{MARK}={gone.token}")
     if ended:
         say(f"ended {ended} processes that {gone} left running")
+    turn = path.with_name(f".{path.name}.successor")
+    acquire(turn, say, wait, poll, group)
+    try:
+        removed = remove_lock_of(path, gone)
+    finally:
+        turn.unlink()
+    if removed:
+        say(f"taking over from {gone}, which has ended")
+
+
+def remove_lock_of(path: Path, gone: Holder) -> bool:
+    """Remove a lock if it is still that of *gone*; return whether it was.
+
+    The file is renamed to a private name and compared again there: an earlier release takes locks
+    over without waiting for its turn.
+    """
+    inode = inode_of(path)
+    current = read(path)
+    if inode is None or current is None or current.token != gone.token:
+        return False
     aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         path.rename(aside)
     except FileNotFoundError:
-        return
-    got = read(aside)
-    if got is not None and got.token != gone.token:
+        return False
+    is_same = inode_of(aside) == inode
+    if not is_same:
         with contextlib.suppress(FileExistsError):
             os.link(aside, path)
-        aside.unlink()
-        return
     aside.unlink()
-    say(f"taking over from {gone}, which has ended")
+    return is_same
+
+
+def inode_of(path: Path) -> "tuple[int, int] | None":
+    """Return the device and inode of a file; None if it is gone."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino

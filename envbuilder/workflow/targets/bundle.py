@@ -86,9 +86,11 @@ def _make(request: CreateRequest, downloads: Path) -> BundleResult:
     files.remove_tree(unfinished)
     try:
         write(lock, unfinished, request, downloads)
-        _pack(unfinished, archive, name)
+        packed = downloads / archive.name
+        _pack(unfinished, packed, name)
         predicate = (unfinished / "build" / PREDICATE).read_text(encoding="utf-8")
-        files.write_atomically(provenance, statement(predicate, {archive.name: sha256_of(archive)}))
+        files.write_atomically(provenance, statement(predicate, {archive.name: sha256_of(packed)}))
+        packed.rename(archive)
         unfinished.rename(folder)
     except BaseException:
         files.remove_tree(unfinished)
