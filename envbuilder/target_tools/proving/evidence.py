@@ -165,6 +165,7 @@ def prove_each(
                 transport=proof["transport"],
                 mpi_from=proving["mpi-from"],
                 mpi_files=tuple(proving.get("mpi-files", ())),
+                about=proving["about"],
             ),
             start,
         )
