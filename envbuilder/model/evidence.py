@@ -71,6 +71,36 @@ class LoadedLibrary(Document):
     owner: Line = Field(description="Who provides it: prefix, system, or of an image the host.")
 
 
+class RankProcess(Document):
+    """What one rank recorded of its process. It is shown; a reader on another node compares none
+    of it.
+    """
+
+    rank: int | None
+    host: Line
+    boot_id: Line | None = None
+    pid: int
+    observed: bool = Field(
+        description="Whether the runner saw the process; only possible on the launcher's node, in "
+        "the same PID namespace."
+    )
+    job_step: Line | None = None
+    container: Line | None = None
+    cpu: Line | None = None
+    gpus: tuple[Line, ...] = ()
+
+
+class RunObservation(Document):
+    """What was observed on the node of the launcher, see ``target_tools.proving.judge``."""
+
+    host: Line
+    boot_id: str = Field(description="Empty where the kernel hides it.")
+    pid_namespace: str = Field(description="Empty where the kernel hides it.")
+    begin: float = Field(description="Seconds since 1970.")
+    end: float
+    observed: tuple[Line, ...] = Field(description="Records of the ranks that were seen alive.")
+
+
 class SmokeResult(Document):
     """What one smoke test found, judged from what each rank recorded."""
 
@@ -95,6 +125,9 @@ class SmokeResult(Document):
         description="Variables that shape how ranks talk (UCX_*, FI_*, OMPI_*, NCCL_*, LD_*, ...), "
         "as the ranks had them; secrets and what launchers set are left out. Empty in evidence of "
         "earlier releases.",
+    )
+    processes: tuple[RankProcess, ...] = Field(
+        default=(), description="Empty in evidence of earlier releases."
     )
     libraries: tuple[LoadedLibrary, ...] = ()
     checks: tuple[ResultCheck, ...] = ()
@@ -192,11 +225,14 @@ Moment = Annotated[Line, AfterValidator(_moment)]
 class Evidence(Document):
     """The record of one smoke test. Appended beside the prefix, never changed."""
 
-    schema_: Literal[1] = Field(default=1, alias="schema")
+    schema_: Literal[1, 2] = Field(
+        default=1, alias="schema", description="1: recorded before evidence was bound."
+    )
     environment: Name
     id: Line
     lock_sha256: Sha256
     site: Name
+    partition: Name | None = Field(default=None, description="None: no partition was named.")
     arch: Arch
     execution: Literal["native", "emulated"]
     time: Moment = Field(description="When it ended, ISO 8601 in UTC.")
@@ -214,7 +250,13 @@ class Evidence(Document):
     request: LaunchRecord | None = Field(
         default=None, description="None: recorded before requests were kept."
     )
+    run: RunObservation | None = Field(default=None, description="None: schema 1.")
     result: SmokeResult
+    by: Api | None = Field(
+        default=None,
+        description="The API of the proof where it is not one of the recipe's runtime. Derived "
+        "from the lock when the evidence is read.",
+    )
 
 
 class SmokeReport(Document):
@@ -234,4 +276,5 @@ def newest_passed(every: Iterable[Evidence]) -> tuple[Evidence, ...]:
 
 def telling(proved: Sequence[Evidence]) -> Evidence:
     """Return the proof that says most: the recipe's own runtime, if it is not the bundled one."""
-    return next((each for each in proved if each.result.api != "numpy"), proved[0])
+    own = [each for each in proved if each.by is None] or proved
+    return next((each for each in own if each.result.api != "numpy"), own[0])

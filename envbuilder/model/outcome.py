@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ..base import Document, Line, ModuleName, Name, Sha256
 from ..knowledge.matching import Verdict
-from ..knowledge.terms import AdvisoryId, Arch, Severity
+from ..knowledge.terms import AdvisoryId, Api, Arch, Severity
 from .evidence import Evidence, Tier
 from .host_contract import ContractRow
 from .places import AttestationForm, ImageFormat
@@ -127,6 +127,15 @@ class EnvironmentEntry(Document):
     waived: tuple[AdvisoryId, ...] = Field(default=(), description="Risks that were taken.")
     warnings: int = Field(default=0, description="Known problems, and those not ruled out.")
     damaged: tuple[str, ...] = Field(default=(), description="Records of it that cannot be read.")
+    claimed: tuple[str, ...] = Field(
+        default=(), description="Evidence that does not count, each with the reason."
+    )
+    unbound: bool = Field(
+        default=False, description="Whether what counts was recorded before evidence was bound."
+    )
+    by: Api | None = Field(
+        default=None, description="What was proved, if that is not the recipe's runtime."
+    )
 
 
 class UnfinishedBuild(Document):
@@ -214,6 +223,9 @@ class Info(Document):
     damaged: tuple[str, ...] = Field(
         default=(),
         description="Records of smoke tests that cannot be read: they count for nothing.",
+    )
+    claimed: tuple[str, ...] = Field(
+        default=(), description="Evidence that does not count, each with the reason."
     )
     changed: tuple[str, ...] | None = Field(
         default=None, description="Files that are not as recorded; None: not compared."

@@ -286,6 +286,11 @@ class Plan(Document):
     find_links: tuple[LockUrl, ...] = ()
     channels: tuple[PlanChannel, ...] = ()
     profile: Profile | None = Field(default=None, description="Measured by it while it runs.")
+    partition: Name | None = Field(
+        default=None,
+        description="The site's partition that it was planned for; None: none was named. Evidence "
+        "of another partition does not count.",
+    )
     steps: tuple[Step, ...]
     inputs: tuple[Input, ...] = ()
 

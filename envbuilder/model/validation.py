@@ -9,7 +9,7 @@ from pydantic import Field
 from ..base import Document, Line
 from ..knowledge.symptoms import Confidence
 from ..knowledge.terms import Severity
-from .evidence import LaunchRecord, Moment, SmokeResult
+from .evidence import LaunchRecord, Moment, RunObservation, SmokeResult
 from .outcome import RowMatch
 
 EnvironmentKind = Literal["virtualenv", "conda environment", "Python prefix"]
@@ -76,6 +76,7 @@ class ForeignProof(Document):
     time: Moment
     log: Line | None = Field(description="Where its log lies; None: it was not kept.")
     request: LaunchRecord
+    run: RunObservation | None = None
     result: SmokeResult
 
 

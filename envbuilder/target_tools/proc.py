@@ -106,8 +106,9 @@ def pid_namespace() -> str:
 
 
 def cpu_kind() -> "str | None":
-    """Return the model of the processors: "model name" of x86, "cpu" of POWER, "CPU part" of Arm."""
+    """Return the model of the processors, or None."""
     text = read("/proc/cpuinfo")
+    # Of x86, of POWER, of Arm.
     for name in ("model name", "cpu", "CPU part"):
         match = re.search(rf"^{name}[ \t]*: (.+)$", text, re.MULTILINE)
         if match:

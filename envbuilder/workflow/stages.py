@@ -153,6 +153,9 @@ class CreateStages:
         lock = self.given or lock_of_root(
             self.plan_inputs, self.planned, self.home, self.context, relock=relock
         )
+        # No decision: the lock of another partition may be reused, and is proved in this one.
+        plan = lock.plan.model_copy(update={"partition": self.plan_inputs.chosen.partition_name})
+        lock = lock.model_copy(update={"plan": plan})
         files.write_atomically(self.home.last_lock, lock.text())
         # Read to plan, and of no use where the lock is one that was there.
         close_engine(self.context)
@@ -283,11 +286,13 @@ class CreateStages:
 
     def result(self, lock: Lock, number: int) -> CreateResult:
         home, version = self.home, publish.find_version(self.home, number)
-        proofs = newest_passed(read_all(home.evidence(version.id)).evidence)
+        records = read_all(home, version, environment_lock.read_lock(home, version))
+        proofs = newest_passed(records.evidence)
         if not proofs:
+            missing = f"{home.name}/{number} is published, but its evidence is missing"
             raise BuildError(
                 "environment.evidence-missing",
-                f"{home.name}/{number} is published, but its evidence is missing",
+                "\n".join([missing, *records.claimed]),
                 f"run the smoke test again: envbuild smoke {home.name}/{number} --root "
                 f"'{home.root}'",
             )

@@ -17,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Mapping
 
+# Of an Evidence; the first one was not bound.
+SCHEMA = 2
 # The keys of an Evidence that name what it is about.
 BOUND = ("environment", "id", "lock-sha256", "site", "partition", "arch")
 RANDOM_DIGITS, HASH_DIGITS = 32, 16

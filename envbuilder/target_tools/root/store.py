@@ -10,6 +10,7 @@ from pathlib import Path
 
 from .. import sharing
 from ..errors import UsageError
+from ..proving.binding import ROOT_RUNS, record_earlier
 from ..sharing import STAMP
 from .layout import Home
 from .registry import write_registry
@@ -116,11 +117,13 @@ def check_writable(root: Root) -> None:
     """Raise UsageError if this user is not a member of a shared root, or if its modes do not fit.
 
     Every verb that changes something calls it first. A root that is not shared has only its modes.
-    Raises OSError if the file system is read-only.
+    The first call records the evidence of earlier releases. Raises OSError if the file system is
+    read-only.
     """
     if os.statvfs(str(root.path)).f_flag & os.ST_RDONLY:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(root.path))
     if root.shared is None:
+        record_earlier(root.path, ROOT_RUNS)
         return
     if not sharing.may_write(sharing.group_number(root.shared)):
         raise UsageError(
@@ -137,6 +140,7 @@ def check_writable(root: Root) -> None:
             f"the root is shared with group {root.shared}, but {found[0][1]}",
             repair(folder, root.shared),
         )
+    record_earlier(root.path, ROOT_RUNS, mode=0o644)
 
 
 def misfits(root: Root, *homes: Home) -> "list[tuple[Path, str]]":
