@@ -79,10 +79,11 @@ def list_all(root: stamp.Root, context: Context) -> Listing:
 
 def _listed(home: layout.Home, version: layout.Version) -> EnvironmentEntry:
     """Return the row of an environment; whether it is the default is still to be said."""
+    lock, unread = None, list[str]()
     try:
-        lock, unread = read_lock(home, version), ()
+        lock = read_lock(home, version)
     except BuildError as error:
-        lock, unread = None, (str(error),)
+        unread.append(str(error))
     plan = lock.plan if lock else None
     proofs, damaged, claimed = read_all(home, version, lock)
     passed = [proof for proof in proofs if proof.result.verdict == "passed"]

@@ -215,16 +215,21 @@ def _proof(evidence: Evidence) -> Iterator[str]:
 
 def _processes(processes: Sequence[RankProcess]) -> Iterator[str]:
     """Yield where the ranks ran, one line for those of the same place."""
-    groups: dict[tuple[str | None, ...], list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for each in processes:
-        machine = [each.cpu, ", ".join(each.gpus), each.job_step, each.container, each.boot_id]
-        place = (each.host, *machine, "observed" if each.observed else "not observed")
-        groups.setdefault(place, []).append(str(each.rank))
-    for (host, cpu, gpus, step, container, boot, state), ranks in groups.items():
-        facts = {"": cpu, "GPU ": gpus, "job step ": step, "container ": container, "boot ": boot}
+        facts = {
+            "": each.cpu,
+            "GPU ": ", ".join(each.gpus),
+            "job step ": each.job_step,
+            "container ": each.container,
+            "boot ": each.boot_id,
+        }
         named = [f"{name}{value}" for name, value in facts.items() if value]
+        state = "observed" if each.observed else "not observed"
+        groups.setdefault(f"{each.host}: {', '.join((*named, state))}", []).append(str(each.rank))
+    for place, ranks in groups.items():
         numbers = f"rank {', '.join(ranks)}" if len(ranks) < 9 else f"{len(ranks)} ranks"
-        yield from filled("", f"{numbers} on {host}: {', '.join((*named, state))}", 2)
+        yield from filled("", f"{numbers} on {place}", 2)
 
 
 def _timings(values: Sequence[Timing]) -> str:

@@ -13,7 +13,7 @@ from ..files import LARGE_BYTES, canonical_json, copy_texts, read_json, write_at
 from ..messages import one_line
 from ..processes import start
 from .binding import SCHEMA, EarlierEvidence
-from .recheck import TIME_FORMAT, judge_again
+from .recheck import judge_again
 from .runner import LOG, SmokeRequest, run_smoke
 
 TYPE_CHECKING = False
@@ -171,7 +171,6 @@ def prove_each(
         )
         about = {
             "schema": SCHEMA,
-            "time": time.strftime(TIME_FORMAT, time.gmtime(told["run"]["end"])),
             "log": f"{run.name}/{LOG}",
             "build-facts": facts,
             "request": proof["request"],

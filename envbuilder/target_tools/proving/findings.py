@@ -1,5 +1,6 @@
 """What the records of all ranks say together: checks, timings, libraries, what carried the data."""
 
+import time
 from pathlib import PurePosixPath
 
 from ..files import is_below
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 # come 100 times later than this.
 CLOCK_TOLERANCE = 0.001
 BARRIER = "barrier"
+TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 KINDS = {"libmpi": "mpi", "libnccl": "nccl", "libgloo": "gloo"}
 
 
@@ -173,6 +175,12 @@ def carried(ranks: "Sequence[RankRecord]") -> "list[dict[str, str]]":
     events = (event for record in ranks for event in record.all("carried"))
     claims = {tuple(claim[n] for n in names) for event in events for claim in event.claims}
     return [dict(zip(names, map(one_line, claim))) for claim in sorted(claims)]
+
+
+def end_time(ranks: "Iterable[RankRecord]", otherwise: float) -> str:
+    """Return when the last rank ended, in UTC; *otherwise*: for ranks that record no end."""
+    ends = [record.end.unix for record in ranks if record.end]
+    return time.strftime(TIME_FORMAT, time.gmtime(max(ends, default=otherwise)))
 
 
 def processes(

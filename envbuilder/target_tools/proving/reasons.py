@@ -326,7 +326,7 @@ def wrong_process(record: "RankRecord", outcome: "Outcome") -> "str | None":
     observation = outcome.observation
     if observation is None:
         return None
-    for event in (record.start, record.end):
+    for event in filter(None, (record.start, record.end)):
         early = observation.begin - event.unix
         late = event.unix - observation.end
         if max(early, late) > CLOCK_SKEW:

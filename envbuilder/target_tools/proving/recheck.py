@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ..files import IrregularFileError, open_regular
 from .binding import CLOCK_SKEW, is_bound, misfit
-from .findings import execution
+from .findings import TIME_FORMAT, end_time, execution
 from .judge import Expectations, Observation, Outcome, judge
 from .records import RECORD_BYTES, RECORD_FILES, RankRecords, read_ranks
 from .runner import RECORDS
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 # What the judge says again of the same records, whatever release said it first.
 SAME = ("tier", "nodes", "mpi", "runtime", "timings")
 PARTS = {"checks": ("name", "dtype", "bytes", "passed"), "libraries": ("kind", "path")}
-TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 
 
 class Worth(NamedTuple):
@@ -67,10 +66,8 @@ def judge_again(
     problem = contradiction(records, evidence, nonce, observation_of(evidence))
     if problem:
         return Worth(problem, stated)
-    # Every rank has an end: the judge says so.
-    last = max(record.end.unix for record in records.ranks)
-    derived = time.strftime(TIME_FORMAT, time.gmtime(last))
-    if abs(seconds_of(stated) - last) > CLOCK_SKEW:
+    derived = end_time(records.ranks, 0.0)
+    if abs(seconds_of(stated) - seconds_of(derived)) > CLOCK_SKEW:
         return Worth(f"it states {stated}, but its ranks ended at {derived}", derived)
     return Worth(dated(derived, now), derived)
 

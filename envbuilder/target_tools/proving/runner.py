@@ -9,7 +9,7 @@ from .. import proc
 from ..files import IrregularFileError, read_end
 from ..processes import now, start
 from .binding import new_nonce
-from .findings import execution
+from .findings import end_time, execution
 from .judge import Expectations, Observation, Outcome, judge
 from .mpi_library import PlanMpi, of_prefix, of_wrapper
 from .processes import MARK, POLL, collect_stacks, end_all, find, states
@@ -75,8 +75,8 @@ class SmokeRequest(NamedTuple):
 def run_smoke(request: SmokeRequest, start: "Start" = start) -> "dict[str, Any]":
     """Run the test; a failure is a result, not an error.
 
-    Returns the keys ``execution`` (native or emulated), ``run`` and ``result`` of an Evidence, as
-    JSON.
+    Returns the keys ``execution`` (native or emulated), ``time``, ``run`` and ``result`` of an
+    Evidence, as JSON.
     *start* starts the command, as ``processes.start``; its errors are raised.
     """
     nonce = new_nonce(request.about)
@@ -89,13 +89,18 @@ def run_smoke(request: SmokeRequest, start: "Start" = start) -> "dict[str, Any]"
         end_all(nonce, END_PATIENCE)
     told = execution(records.ranks) if records.ranks else proc.execution()
     result = judge(records, outcome, expectations(request)._replace(nonce=nonce))
-    return {"execution": told, "run": observation_json(outcome.observation), "result": result}
+    observation = outcome.observation
+    assert observation is not None  # noqa: S101 - every run has one
+    return {
+        "execution": told,
+        "time": end_time(records.ranks, observation.end),
+        "run": observation_json(observation),
+        "result": result,
+    }
 
 
-def observation_json(observation: "Observation | None") -> "dict[str, Any] | None":
+def observation_json(observation: Observation) -> "dict[str, Any]":
     """Return an observation as the ``run`` of an Evidence."""
-    if observation is None:
-        return None
     fields = observation._asdict().items()
     return {name.replace("_", "-"): value for name, value in fields}
 
