@@ -19,6 +19,9 @@ from envbuilder.build import sources
 from envbuilder.model.evidence import SmokeResult
 from envbuilder.target_tools import proc
 from envbuilder.target_tools.proving.runner import SmokeRequest, run_smoke
+from envbuilder.target_tools.root.layout import Home
+from tests.cli.published import planned, publish_plan
+from tests.record.proofs import subject
 from tests.smoke.smoke_runs import Mpi
 
 LAUNCHERS = ("mpiexec", "srun", "horovodrun", "torchrun", "apptainer")
@@ -185,3 +188,67 @@ def test_real_ranks_are_observed_and_their_records_fit_no_later_run(
     )
     assert again.verdict == "failed"
     assert "states another sum of allreduce" in again.reasons[0]
+
+
+PROVE = """
+import json, os, pathlib, sys
+from envbuilder.target_tools.proving.evidence import prove
+from envbuilder.target_tools.root.layout import Home
+root, name, identity, proving = sys.argv[1:]
+home = Home(pathlib.Path(root), name)
+[one] = prove(json.loads(pathlib.Path(proving).read_text()), home, identity, dict(os.environ))
+print(one["result"]["verdict"], *one["result"]["reasons"])
+"""
+
+
+def on_node(name: str, *words: str | Path, **variables: str) -> str:
+    """Run a command as on another node: with a host name and a network of its own."""
+    script = f'hostname {name}; ip link set lo up; exec "$@"'
+    command = ["unshare", "--net", "--uts", "bash", "-ec", script, "node", *map(str, words)]
+    done = subprocess.run(
+        command,
+        env={**env(), **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.network
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for namespaces")
+def test_a_login_node_counts_what_a_compute_node_proved(mpi: Mpi, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    version = publish_plan(root, planned("allreduce", "--site", "local"))
+    home = Home(root, "allreduce")
+    script = f'exec {mpi.mpiexec} -n 2 {mpi.python} target_tools smoke "$@"\n'
+    request = {"launcher": "hydra", "ranks": 2, "nodes": 1}
+    proof = {"api": "numpy", "transport": "mpi", "launch": ["mpiexec"], "request": request}
+    proving = {
+        "about": {**subject(home, version), "partition": None},
+        "components": [],
+        "timeout": 60,
+        "max-bytes": 4096,
+        "mpi-from": None,
+        "proofs": [{**proof, "files": {"smoke.sh": script}}],
+    }
+    (tmp_path / "proving.json").write_text(json.dumps(proving))
+    (tmp_path / "prove.py").write_text(PROVE)
+    words = [sys.executable, tmp_path / "prove.py", root, "allreduce", version.id]
+    checkout = str(Path(data.__file__).parents[1])
+    path = os.pathsep.join([checkout, str(data.RUNTIME)])
+    said = on_node("compute7", *words, tmp_path / "proving.json", PYTHONPATH=path)
+    assert said.split() == ["passed"]
+    listed = on_node(
+        "login1",
+        *(sys.executable, "-m", "envbuilder", "list", "--root", root, "--json"),
+        PYTHONPATH=checkout,
+    )
+    [row] = json.loads(listed)["environments"]
+    assert (row["tier"], row["claimed"]) == ("several ranks", [])
+    [one] = home.evidence(version.id).glob("*/evidence.json")
+    processes = json.loads(one.read_text())["result"]["processes"]
+    assert [(each["host"], each["observed"]) for each in processes] == [("compute7", True)] * 2
