@@ -179,7 +179,8 @@ def _kept(root: Path, lock: Lock, folder: Path) -> tuple[Evidence, ...]:
     if not records.evidence:
         raise BuildError(
             "image.evidence-missing",
-            "\n".join(["the image contains no evidence of a smoke test", *records.claimed]),
+            "the image contains no evidence of a smoke test",
+            *records.claimed,
         )
     return records.evidence
 

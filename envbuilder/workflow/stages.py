@@ -289,10 +289,10 @@ class CreateStages:
         records = read_all(home, version, environment_lock.read_lock(home, version))
         proofs = newest_passed(records.evidence)
         if not proofs:
-            missing = f"{home.name}/{number} is published, but its evidence is missing"
             raise BuildError(
                 "environment.evidence-missing",
-                "\n".join([missing, *records.claimed]),
+                f"{home.name}/{number} is published, but its evidence is missing",
+                *records.claimed,
                 f"run the smoke test again: envbuild smoke {home.name}/{number} --root "
                 f"'{home.root}'",
             )
