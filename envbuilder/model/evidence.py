@@ -71,7 +71,7 @@ class LoadedLibrary(Document):
     owner: Line = Field(description="Who provides it: prefix, system, or of an image the host.")
 
 
-class RankProcess(Document):
+class RankFacts(Document):
     """What one rank recorded of its process. It is shown; a reader on another node compares none
     of it.
     """
@@ -126,7 +126,7 @@ class SmokeResult(Document):
         "as the ranks had them; secrets and what launchers set are left out. Empty in evidence of "
         "earlier releases.",
     )
-    processes: tuple[RankProcess, ...] = Field(
+    processes: tuple[RankFacts, ...] = Field(
         default=(), description="Empty in evidence of earlier releases."
     )
     libraries: tuple[LoadedLibrary, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..model.evidence import Evidence, FactTopic, RankProcess, SmokeReport, Timing
+from ..model.evidence import Evidence, FactTopic, RankFacts, SmokeReport, Timing
 from ..model.host_contract import ContractRow, Fit
 from ..model.outcome import (
     DefaultChange,
@@ -213,7 +213,7 @@ def _proof(evidence: Evidence) -> Iterator[str]:
     yield from result.failure_lines()
 
 
-def _processes(processes: Sequence[RankProcess]) -> Iterator[str]:
+def _processes(processes: Sequence[RankFacts]) -> Iterator[str]:
     """Yield where the ranks ran, one line for those of the same place."""
     groups: dict[str, list[str]] = {}
     for each in processes:

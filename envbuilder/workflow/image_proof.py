@@ -66,8 +66,9 @@ def smoke_image(
         described["files"] = {"smoke.sh": script}
         described["launch"] = [*described["launch"], *container, str(file)]
     places = _Places(image, records_beside(file))
+    is_new = not places.beside.exists()
     places.beside.mkdir(parents=True, exist_ok=True)
-    record_earlier(places.beside, BESIDE_RUNS)
+    record_earlier(places.beside, BESIDE_RUNS, is_new)
     with context.reporter.working(f"smoke test on {starts[0][1].ranks} ranks"):
         proved = run_proofs(proving, places, identity, dict(context.environ), process.start)
     evidence = evidence_of(proved, image.lock)

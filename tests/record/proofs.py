@@ -14,7 +14,7 @@ from envbuilder.record import EnvironmentRecords, _read, subject_of
 from envbuilder.root.environment_lock import read_lock
 from envbuilder.target_tools.proving.binding import BOUND, SCHEMA, EarlierEvidence, new_nonce
 from envbuilder.target_tools.proving.findings import TIME_FORMAT
-from envbuilder.target_tools.proving.judge import Expectations, Observation, Outcome, judge
+from envbuilder.target_tools.proving.judge import Expectations, LauncherNode, Outcome, judge
 from envbuilder.target_tools.proving.records import read_ranks
 from envbuilder.target_tools.proving.runner import observation_json
 from envbuilder.target_tools.root.layout import Home, Version
@@ -70,7 +70,7 @@ def proved(
         one.write(run / "ranks")
     if schema == 1:
         forget_answers(run)
-    observed = Observation("login", "boot-login", "pid:[1]", begin - 1, begin, ())
+    observed = LauncherNode("login", "boot-login", "pid:[1]", begin - 1, begin, ())
     outcome = Outcome(
         code=0, timed_out=False, seconds=1.0, observation=observed if schema > 1 else None
     )

@@ -92,8 +92,12 @@ def read_earlier(folder: Path) -> EarlierEvidence:
     return EarlierEvidence(folder, hashes if isinstance(hashes, dict) else {})
 
 
-def record_earlier(folder: Path, runs: str, mode: "int | None" = None) -> None:
-    """Write the hashes of the evidence that is there, unless an earlier call has."""
+def record_earlier(folder: Path, runs: str, is_new: bool, mode: "int | None" = None) -> None:
+    """Write the hashes of the evidence that is there, unless an earlier call has.
+
+    A command that is refused afterwards shall change nothing in an empty folder. Only one that
+    *is_new* gets an empty list.
+    """
     if (folder / EARLIER).exists():
         return
     found = {}
@@ -102,7 +106,8 @@ def record_earlier(folder: Path, runs: str, mode: "int | None" = None) -> None:
             found[str(path.parent.relative_to(folder))] = run_hash(path.parent)
         except (OSError, ValueError):
             continue  # what cannot be read counts for nothing, and its reader reports it
-    write_atomically(folder / EARLIER, canonical_json({"schema": 1, "evidence": found}), mode)
+    if found or is_new:
+        write_atomically(folder / EARLIER, canonical_json({"schema": 1, "evidence": found}), mode)
 
 
 def run_hash(run: Path) -> str:

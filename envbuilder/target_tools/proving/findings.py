@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable, Mapping, Sequence
 
-    from .judge import Observation
+    from .judge import LauncherNode
     from .records import Event, RankRecord
 
 # Seconds by which a clock that processors share may disagree with itself; the program lets a rank
@@ -184,7 +184,7 @@ def end_time(ranks: "Iterable[RankRecord]", otherwise: float) -> str:
 
 
 def processes(
-    ranks: "Sequence[RankRecord]", observation: "Observation | None"
+    ranks: "Sequence[RankRecord]", observation: "LauncherNode | None"
 ) -> "list[dict[str, Any]]":
     """Return what each rank recorded of itself, and whether its process was observed.
 

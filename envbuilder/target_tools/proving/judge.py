@@ -41,7 +41,7 @@ class Expectations(NamedTuple):
         return PurePosixPath(self.launch[0]).name
 
 
-class Observation(NamedTuple):
+class LauncherNode(NamedTuple):
     """What was observed on the node of the launcher.
 
     boot_id, pid_namespace: of the runner; "" where the kernel hides them.
@@ -84,7 +84,7 @@ class Outcome(NamedTuple):
     stacks: "dict[str, str]" = {}  # noqa: RUF012
     left_behind: int = 0
     first_gone: "str | None" = None
-    observation: "Observation | None" = None
+    observation: "LauncherNode | None" = None
 
 
 def judge(records: RankRecords, outcome: Outcome, expected: Expectations) -> "dict[str, Any]":

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ..files import IrregularFileError, open_regular
 from .binding import CLOCK_SKEW, is_bound, misfit
 from .findings import TIME_FORMAT, end_time, execution
-from .judge import Expectations, Observation, Outcome, judge
+from .judge import Expectations, LauncherNode, Outcome, judge
 from .records import RECORD_BYTES, RECORD_FILES, RankRecords, read_ranks
 from .runner import RECORDS
 
@@ -82,19 +82,19 @@ def seconds_of(moment: str) -> float:
     return float(calendar.timegm(time.strptime(moment, TIME_FORMAT)))
 
 
-def observation_of(evidence: "Mapping[str, Any]") -> "Observation | None":
+def observation_of(evidence: "Mapping[str, Any]") -> "LauncherNode | None":
     """Return what was observed during the run of an Evidence."""
     if evidence.get("run") is None:
         return None
     fields = {name.replace("-", "_"): value for name, value in evidence["run"].items()}
-    return Observation(**fields)
+    return LauncherNode(**fields)
 
 
 def contradiction(
     records: RankRecords,
     evidence: "Mapping[str, Any]",
     nonce: "str | None",
-    observation: "Observation | None",
+    observation: "LauncherNode | None",
 ) -> "str | None":
     """Return how the ranks' records contradict a passed result, or None: they are judged again."""
     result = evidence["result"]

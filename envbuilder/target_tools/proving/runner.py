@@ -10,7 +10,7 @@ from ..files import IrregularFileError, read_end
 from ..processes import now, start
 from .binding import new_nonce
 from .findings import end_time, execution
-from .judge import Expectations, Observation, Outcome, judge
+from .judge import Expectations, LauncherNode, Outcome, judge
 from .mpi_library import PlanMpi, of_prefix, of_wrapper
 from .processes import MARK, POLL, collect_stacks, end_all, find, states
 from .records import RankRecords, read_ranks
@@ -99,7 +99,7 @@ def run_smoke(request: SmokeRequest, start: "Start" = start) -> "dict[str, Any]"
     }
 
 
-def observation_json(observation: Observation) -> "dict[str, Any]":
+def observation_json(observation: LauncherNode) -> "dict[str, Any]":
     """Return an observation as the ``run`` of an Evidence."""
     fields = observation._asdict().items()
     return {name.replace("_", "-"): value for name, value in fields}
@@ -137,7 +137,7 @@ def run(
             stacks=stacks,
             left_behind=left_behind,
             first_gone=watched.first_gone,
-            observation=Observation(
+            observation=LauncherNode(
                 host=os.uname().nodename,
                 boot_id=proc.boot_id(),
                 pid_namespace=proc.pid_namespace(),
