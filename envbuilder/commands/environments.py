@@ -88,8 +88,8 @@ def _listed(home: layout.Home, version: layout.Version) -> EnvironmentEntry:
     proofs, damaged, claimed = read_all(home, version, lock)
     passed = [proof for proof in proofs if proof.result.verdict == "passed"]
     # What another API proves is no proof of the recipe's runtime.
-    own = [proof for proof in passed if proof.by is None] or passed
-    best = max(own, key=lambda proof: TIERS.index(proof.result.tier), default=None)
+    of_runtime = [proof for proof in passed if proof.by is None] or passed
+    best = max(of_runtime, key=lambda proof: TIERS.index(proof.result.tier), default=None)
     return EnvironmentEntry(
         environment=home.name,
         number=version.number,
@@ -108,7 +108,7 @@ def _listed(home: layout.Home, version: layout.Version) -> EnvironmentEntry:
         else 0,
         damaged=(*damaged, *unread),
         claimed=claimed,
-        unbound=bool(own) and all(proof.schema_ == 1 for proof in own),
+        unbound=bool(passed) and all(proof.schema_ == 1 for proof in of_runtime),
         by=best.by if best else None,
     )
 

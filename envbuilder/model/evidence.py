@@ -276,5 +276,5 @@ def newest_passed(every: Iterable[Evidence]) -> tuple[Evidence, ...]:
 
 def telling(proved: Sequence[Evidence]) -> Evidence:
     """Return the proof that says most: the recipe's own runtime, if it is not the bundled one."""
-    own = [each for each in proved if each.by is None] or proved
-    return next((each for each in own if each.result.api != "numpy"), own[0])
+    of_runtime = [each for each in proved if each.by is None] or proved
+    return next((each for each in of_runtime if each.result.api != "numpy"), of_runtime[0])

@@ -39,13 +39,13 @@ def sums(dtype: str, ranks: int) -> "tuple[int, ...]":
     limit = EXACT[dtype]
     step = -(-2 * ranks // limit)
     most = max(2, min(CLASSES, limit // ranks))
-    found = [
+    by_class = [
         sum(1 + (31 * r + 17 * c + r * c) % most for r in range(-c % step, ranks, step))
         for c in range(CLASSES)
     ]
-    factor = limit // max(found)
+    factor = limit // max(by_class)
     factor = max(1, factor - 1 + factor % 2)
-    return tuple(factor * each for each in found)
+    return tuple(factor * each for each in by_class)
 
 
 @lru_cache(maxsize=4096)

@@ -53,13 +53,13 @@ def misfit(evidence: "Mapping[str, Any]", subject: "Mapping[str, Any]") -> "str 
     A partition is compared if both name one: a login node belongs to none.
     """
     for name in BOUND:
-        own, its = subject.get(name), evidence.get(name)
-        if name == "partition" and None in (own, its):
+        expected, stated = subject.get(name), evidence.get(name)
+        if name == "partition" and None in (expected, stated):
             continue
         # Evidence of a lock with an earlier kind of hash: the folder is named by that hash.
         by_id = name == "lock-sha256" and evidence["schema"] == 1
-        if own != its and not (by_id and str(its).startswith(str(subject["id"]))):
-            return f"it is for {name.replace('-', ' ')} {its or 'none'}, not for {own}"
+        if expected != stated and not (by_id and str(stated).startswith(str(subject["id"]))):
+            return f"it is for {name.replace('-', ' ')} {stated or 'none'}, not for {expected}"
     return None
 
 
@@ -100,14 +100,14 @@ def record_earlier(folder: Path, runs: str, is_new: bool, mode: "int | None" = N
     """
     if (folder / EARLIER).exists():
         return
-    found = {}
+    hashes = {}
     for path in sorted(folder.glob(runs)):
         try:
-            found[str(path.parent.relative_to(folder))] = run_hash(path.parent)
+            hashes[str(path.parent.relative_to(folder))] = run_hash(path.parent)
         except (OSError, ValueError):
             continue  # what cannot be read counts for nothing, and its reader reports it
-    if found or is_new:
-        write_atomically(folder / EARLIER, canonical_json({"schema": 1, "evidence": found}), mode)
+    if hashes or is_new:
+        write_atomically(folder / EARLIER, canonical_json({"schema": 1, "evidence": hashes}), mode)
 
 
 def run_hash(run: Path) -> str:

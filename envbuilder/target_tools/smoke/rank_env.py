@@ -21,7 +21,8 @@ NAMES = (
     ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
     ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_TASKS_PER_NODE"),
 )
-JOBS = (("lsf", "LSB_JOBID"), ("pbs", "PBS_JOBID"))
+# The number of the job, as schedulers set it.
+JOBS = ("SLURM_JOB_ID", "LSB_JOBID", "PBS_JOBID")
 # The files by which these runtimes mark their containers.
 CONTAINER_MARKS = (("/.dockerenv", "docker"), ("/run/.containerenv", "podman"))
 # PMIx tells the rank but not the size.
@@ -53,10 +54,12 @@ def place() -> "tuple[int, int, int, int] | None":
 
 def job_step(environ: "Mapping[str, str]" = os.environ) -> "str | None":
     """Return the job of a scheduler, with its step where the scheduler has steps, or None."""
-    if environ.get("SLURM_JOB_ID"):
-        return f"slurm {environ['SLURM_JOB_ID']}.{environ.get('SLURM_STEP_ID', 'batch')}"
-    jobs = ((name, environ.get(variable)) for name, variable in JOBS)
-    return next((f"{name} {job}" for name, job in jobs if job), None)
+    name = next((name for name in JOBS if environ.get(name)), None)
+    if name is None:
+        return None
+    scheduler = name.partition("_")[0].lower()
+    step = environ.get(f"{scheduler.upper()}_STEP_ID")
+    return f"{scheduler} {environ[name]}" + (f".{step}" if step else "")
 
 
 def container(environ: "Mapping[str, str]" = os.environ) -> "str | None":
