@@ -78,6 +78,7 @@ def _state(info: Info) -> str:
 
 def _how(evidence: Evidence) -> str:
     emulated = ", emulated" if evidence.execution == "emulated" else ""
+    emulated = f" by {evidence.by}{emulated}" if evidence.by else emulated
     return f"{emulated}, with stand-ins" if evidence.stand_ins else emulated
 
 

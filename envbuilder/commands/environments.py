@@ -29,6 +29,7 @@ from ..root.environment_lock import lock_file, read_lock
 from ..root.environments import find, number_before_default
 from ..root.inputs import kept_recipe, kept_site
 from ..target_tools import sharing
+from ..target_tools.proving.binding import EARLIER
 from ..target_tools.root import layout, locks, manifests, publish, registry, stamp, store
 from ..workflow.context import Context
 from ..workflow.image_contents import OpenedRoot
@@ -50,9 +51,10 @@ def list_all(root: stamp.Root, context: Context) -> Listing:
         versions = publish.published(home)
         for version in versions:
             # Before they are read: what is put in their place meanwhile has another one.
-            state = rows.state_of(home.evidence(version.id), lock_file(home, version), now)
+            files = (lock_file(home, version), root.path / EARLIER)
+            state = rows.state_of(home.evidence(version.id), files, now)
             row = known.get(state or "") or _listed(home, version)
-            if state and not row.damaged:
+            if state and not (row.damaged or row.claimed):
                 kept[state] = row
             more = {"number": version.number, "default": version.number == default}
             listed.append(row.model_copy(update=more))
@@ -79,13 +81,17 @@ def list_all(root: stamp.Root, context: Context) -> Listing:
 
 def _listed(home: layout.Home, version: layout.Version) -> EnvironmentEntry:
     """Return the row of an environment; whether it is the default is still to be said."""
-    proofs, damaged = read_all(home.evidence(version.id))
-    passed = [proof for proof in proofs if proof.result.verdict == "passed"]
+    lock, unread = None, list[str]()
     try:
-        plan = read_lock(home, version).plan
+        lock = read_lock(home, version)
     except BuildError as error:
-        plan, damaged = None, (*damaged, str(error))
-    tiers = sorted((proof.result.tier for proof in passed), key=TIERS.index)
+        unread.append(str(error))
+    plan = lock.plan if lock else None
+    proofs, damaged, claimed = read_all(home, version, lock)
+    passed = [proof for proof in proofs if proof.result.verdict == "passed"]
+    # What another API proves is no proof of the recipe's runtime.
+    of_runtime = [proof for proof in passed if proof.by is None] or passed
+    best = max(of_runtime, key=lambda proof: TIERS.index(proof.result.tier), default=None)
     return EnvironmentEntry(
         environment=home.name,
         number=version.number,
@@ -93,7 +99,7 @@ def _listed(home: layout.Home, version: layout.Version) -> EnvironmentEntry:
         id=version.id,
         summary=plan.summary if plan else "",
         site=plan.site if plan else None,
-        tier=tiers[-1] if tiers else None,
+        tier=best.result.tier if best else None,
         proved=passed[-1].time if passed else None,
         execution=passed[-1].execution if passed else None,
         stand_ins=passed[-1].stand_ins if passed else (),
@@ -102,7 +108,10 @@ def _listed(home: layout.Home, version: layout.Version) -> EnvironmentEntry:
         warnings=sum(each.status in ("warning", "unknown") for each in plan.findings)
         if plan
         else 0,
-        damaged=damaged,
+        damaged=(*damaged, *unread),
+        claimed=claimed,
+        unbound=bool(passed) and all(proof.schema_ == 1 for proof in of_runtime),
+        by=best.by if best else None,
     )
 
 
@@ -130,7 +139,11 @@ def info(opened: OpenedRoot, *, verify: bool = False) -> Info:
         changed = manifests.changes(home, version, hashes=True, runs_here=here)
     # An image's paths are those that its programs see.
     shown = layout.Home(FOLDER, home.name) if image else home
-    records = read_all(home.evidence(version.id))
+    records = read_all(home, version, lock, in_image=image is not None)
+
+    def inside(lines: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(each.replace(str(home.root), str(shown.root)) for each in lines)
+
     return Info(
         environment=home.name,
         number=version.number,
@@ -143,7 +156,8 @@ def info(opened: OpenedRoot, *, verify: bool = False) -> Info:
         modulefile=str(shown.modulefile(version)),
         lock=lock,
         evidence=records.evidence,
-        damaged=tuple(each.replace(str(home.root), str(shown.root)) for each in records.damaged),
+        damaged=inside(records.damaged),
+        claimed=inside(records.claimed),
         manifest=manifests.recorded(home, version),
         changed=changed,
     )
@@ -228,6 +242,7 @@ def smoke(
     context = with_inputs(context, home, version.id)
     check_emulates(lock.plan, home, version, emulate, context)
     manifests.check_unchanged(home, version, runs_here=not emulate)
+    count = len(read_all(home, version, lock).claimed)
     if emulate:
         proved = prove_emulated(lock, home, version, site, ranks, context)
     else:
@@ -242,6 +257,9 @@ def smoke(
             + "\n".join(f"  {line}" for line in evidence.result.failure_lines()),
             f"log and records of every rank: {home.evidence(version.id) / evidence.log}",
         )
+    # A proof in another partition, say.
+    for claim in read_all(home, version, lock).claimed[count:]:
+        context.reporter.warn(claim)
     if manifests.recorded(home, version) is None:
         context.reporter.say("recorded the manifest of its files, which was missing")
         manifests.record(home, version.id, "later")

@@ -365,7 +365,7 @@ def _report(line: LaunchLine, environment: _Environment, context: Context) -> No
                 else f", or: {entering(plan.backend, home.prefix(version.id))}"
             )
             say(f"load it first: {load}{bare}")
-        proofs = read_all(home.evidence(version.id)).evidence
+        proofs = read_all(home, version, published.lock).evidence
         passed = [each for each in proofs if each.result.verdict == "passed"]
         if passed and passed[-1].execution != "native":
             say(

@@ -81,7 +81,7 @@ def _texts(row: MatrixRow, planned: Matrix) -> tuple[dict[PurePosixPath, str], i
     if number is not None:
         version = publish.find_version(home, number)
         lock = read_lock(home, version)
-        proofs = newest_passed(read_all(home.evidence(version.id)).evidence)
+        proofs = newest_passed(read_all(home, version, lock).evidence)
         evidence = telling(proofs) if proofs else None
     source = lock or UnlockedPlan(planned_row.plan)
     places = places_of(home, version.id if number is not None else source.id())

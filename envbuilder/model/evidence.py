@@ -73,6 +73,36 @@ class LoadedLibrary(Document):
     owner: Line = Field(description="Who provides it: prefix, system, or for an image the host.")
 
 
+class RankFacts(Document):
+    """What one rank recorded of its process. It is shown; a reader on another node compares none
+    of it.
+    """
+
+    rank: int | None
+    host: Line
+    boot_id: Line | None = None
+    pid: int
+    observed: bool = Field(
+        description="Whether the runner saw the process; only possible on the launcher's node, in "
+        "the same PID namespace."
+    )
+    job_step: Line | None = None
+    container: Line | None = None
+    cpu: Line | None = None
+    gpus: tuple[Line, ...] = ()
+
+
+class RunObservation(Document):
+    """What was observed on the node of the launcher, see ``target_tools.proving.judge``."""
+
+    host: Line
+    boot_id: str = Field(description="Empty where the kernel hides it.")
+    pid_namespace: str = Field(description="Empty where the kernel hides it.")
+    begin: float = Field(description="Seconds since 1970.")
+    end: float
+    observed: tuple[Line, ...] = Field(description="Records of the ranks that were seen alive.")
+
+
 class SmokeResult(Document):
     """What one smoke test found, judged from what each rank recorded."""
 
@@ -103,6 +133,9 @@ class SmokeResult(Document):
         description="Variables that affect communication (UCX_*, FI_*, OMPI_*, NCCL_*, LD_*, "
         "...), without secrets and variables of launchers. Empty in evidence of "
         "earlier releases.",
+    )
+    processes: tuple[RankFacts, ...] = Field(
+        default=(), description="Empty in evidence of earlier releases."
     )
     libraries: tuple[LoadedLibrary, ...] = ()
     checks: tuple[ResultCheck, ...] = ()
@@ -205,11 +238,14 @@ Moment = Annotated[Line, AfterValidator(_moment)]
 class Evidence(Document):
     """The record of one smoke test. Appended beside the prefix, never changed."""
 
-    schema_: Literal[1] = Field(default=1, alias="schema")
+    schema_: Literal[1, 2] = Field(
+        default=1, alias="schema", description="1: recorded before evidence was bound."
+    )
     environment: Name
     id: Line
     lock_sha256: Sha256
     site: Name
+    partition: Name | None = Field(default=None, description="None: no partition was named.")
     arch: Arch
     execution: Literal["native", "emulated"]
     time: Moment = Field(description="End time, ISO 8601 in UTC.")
@@ -229,7 +265,13 @@ class Evidence(Document):
     request: LaunchRecord | None = Field(
         default=None, description="None: recorded by an earlier release."
     )
+    run: RunObservation | None = Field(default=None, description="None: schema 1.")
     result: SmokeResult
+    by: Api | None = Field(
+        default=None,
+        description="The API of the proof where it is not one of the recipe's runtime. Derived "
+        "from the lock when the evidence is read.",
+    )
 
 
 class SmokeReport(Document):
@@ -249,4 +291,5 @@ def newest_passed(every: Iterable[Evidence]) -> tuple[Evidence, ...]:
 
 def telling(proved: Sequence[Evidence]) -> Evidence:
     """Return the proof that says most: the recipe's own runtime, if it is not the bundled one."""
-    return next((each for each in proved if each.result.api != "numpy"), proved[0])
+    of_runtime = [each for each in proved if each.by is None] or proved
+    return next((each for each in of_runtime if each.result.api != "numpy"), of_runtime[0])

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ..base import Document, Line, ModuleName, Name, Sha256
 from ..knowledge.matching import Verdict
-from ..knowledge.terms import AdvisoryId, Arch, Severity
+from ..knowledge.terms import AdvisoryId, Api, Arch, Severity
 from .evidence import Evidence, Tier
 from .host_contract import ContractRow
 from .places import DocumentForm, ImageFormat
@@ -134,6 +134,15 @@ class EnvironmentEntry(Document):
     waived: tuple[AdvisoryId, ...] = Field(default=(), description="Waived advisories.")
     warnings: int = Field(default=0, description="Number of known and undecided problems.")
     damaged: tuple[str, ...] = Field(default=(), description="Records that cannot be read.")
+    claimed: tuple[str, ...] = Field(
+        default=(), description="Evidence that does not count, each with the reason."
+    )
+    unbound: bool = Field(
+        default=False, description="Whether the evidence was recorded before evidence was bound."
+    )
+    by: Api | None = Field(
+        default=None, description="API of the proof, if it is not that of the recipe's runtime."
+    )
 
 
 class UnfinishedBuild(Document):
@@ -221,6 +230,9 @@ class Info(Document):
     damaged: tuple[str, ...] = Field(
         default=(),
         description="Records of smoke tests that cannot be read; they are ignored.",
+    )
+    claimed: tuple[str, ...] = Field(
+        default=(), description="Evidence that does not count, each with the reason."
     )
     changed: tuple[str, ...] | None = Field(
         default=None, description="Files that differ from the manifest; None: not compared."

@@ -287,6 +287,11 @@ class Plan(Document):
     profile: Profile | None = Field(
         default=None, description="The profiler that measures the ranks."
     )
+    partition: Name | None = Field(
+        default=None,
+        description="The partition of the site that was named for the plan. Evidence of another "
+        "partition does not count.",
+    )
     steps: tuple[Step, ...]
     inputs: tuple[Input, ...] = ()
 

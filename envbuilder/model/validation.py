@@ -9,7 +9,7 @@ from pydantic import Field
 from ..base import Document, Line
 from ..knowledge.symptoms import Confidence
 from ..knowledge.terms import Severity
-from .evidence import LaunchRecord, Moment, SmokeResult
+from .evidence import LaunchRecord, Moment, RunObservation, SmokeResult
 from .outcome import RowMatch
 
 EnvironmentKind = Literal["virtualenv", "conda environment", "Python prefix"]
@@ -87,6 +87,7 @@ class ForeignProof(Document):
     time: Moment
     log: Line | None = Field(description="Path of the log; None: not stored.")
     request: LaunchRecord
+    run: RunObservation | None = None
     result: SmokeResult
 
 

@@ -51,6 +51,7 @@ class PlanRequest(NamedTuple):
     patches: tuple[Patch, ...] = ()
     profile: Profile | None = None
     offered: Knowledge | None = None
+    partition: str | None = None
 
 
 def make_plan(request: PlanRequest) -> Plan:
@@ -88,6 +89,7 @@ def make_plan(request: PlanRequest) -> Plan:
         find_links=(*recipe.find_links, *site.find_links),
         channels=tuple(_channels(request)),
         profile=request.profile,
+        partition=request.partition,
         steps=(),
         inputs=request.inputs,
     )

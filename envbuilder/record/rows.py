@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -33,13 +33,16 @@ _OLD = 30 * 24 * 3600
 _CODE = Path(__file__).parent.parent
 
 
-def state_of(evidence: Path, lock: Path, now: int) -> str | None:
+def state_of(evidence: Path, files: Sequence[Path], now: int) -> str | None:
     """Return what tells the files that a row is read from from all that they may be changed to.
 
-    None where one was changed just now, or cannot be looked at. *now*: nanoseconds since the epoch.
+    None where one was changed just now, or cannot be looked at. *files*: the lock, which must be
+    there, and what else decides. *now*: nanoseconds since the epoch.
     """
+    lock, *others = files
     try:
         every = [(str(lock), lock.stat()), *_stats(str(evidence))]
+        every += [(str(each), each.stat()) for each in others if each.exists()]
     except OSError:
         return None
     if max(stat.st_ctime_ns for _, stat in every) > now - _FRESH:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..knowledge.terms import Api
+from ..model.plan import Plan
 from ..model.runtime import CollectiveRuntime, RuntimeTraits
 from . import ddl, distributed_dl_training, horovod, tf_distribute, torch_distributed
 
@@ -21,3 +23,12 @@ RUNTIMES: dict[str, CollectiveRuntime] = {
 def traits() -> dict[str, RuntimeTraits]:
     """Return what documents must know of each runtime, by its name."""
     return {name: each.TRAITS for name, each in RUNTIMES.items()}
+
+
+def other_api(plan: Plan, api: Api) -> Api | None:
+    """Return the API of a proof if it is not one of the recipe's runtime, otherwise None.
+
+    The programs of a runtime that a plan names as ``beside`` call that runtime alone.
+    """
+    beside = RUNTIMES.get(plan.runtime.beside or "")
+    return api if beside and api not in beside.TRAITS.apis else None

@@ -20,7 +20,8 @@ from .files import copy_texts, read_text, sha256_of, text_or_none, write_atomica
 from .in_root import say
 from .modulefile import filled
 from .processes import Running, popen, signals_held_back
-from .proving.evidence import is_candidate, prove, refuted
+from .proving.binding import read_earlier
+from .proving.evidence import passed_kinds, prove, refuted
 from .root import locks, manifests, publish
 from .root.layout import BUNDLED, Home, Version
 from .root.registry import heal_registry
@@ -128,13 +129,17 @@ def install(
             name = f"{home.name}/{version.number}"
             say(f"{name} already has exactly this content")
             manifests.check_unchanged(home, version)
-            if not home.evidence(version.id).is_dir():
-                say(f"it has no proof; run envbuild smoke {name} --root '{home.root}'")
         else:
             version = make(bundle, facts, home, holder.environ(environ), options)
-        if version and is_candidate(home.evidence(version.id)):
-            say(f"{home.name}/{version.number} is a candidate: not proved, not the default")
-        elif version:
+        if version is None:
+            return None
+        name, about = f"{home.name}/{version.number}", facts["proving"]["about"]
+        kinds = passed_kinds(home.evidence(version.id), about, read_earlier(home.root))
+        if not any(kinds.values()):
+            say(f"it has no proof; run envbuild smoke {name} --root '{home.root}'")
+        if not all(kinds.values()):
+            say(f"{name} is a candidate: not proved, not the default")
+        else:
             with locks.hold(home.default_lock, say=say, group=group):
                 publish.set_default(home, version)
     return version

@@ -48,6 +48,7 @@ def filled(text: str, number: int, evidence: "dict[str, Any] | None", dialect: s
     summary = "rendered, not tested"
     if evidence:
         how = ", with stand-ins" if evidence.get("stand-ins") else ""
+        how = f" by {evidence['by']}{how}" if evidence.get("by") else how
         summary = f"{evidence['result']['tier']}{how}, {evidence['time']}"
     return "\n".join(lines).replace(SUMMARY, quote(summary)[1:-1])
 
@@ -64,7 +65,7 @@ def proved_lines(evidence: "dict[str, Any] | None") -> "list[str]":
     return [
         "{}: {}, {}, {}".format(
             "Proved" if result["verdict"] == "passed" else "A candidate, not proved",
-            result["tier"],
+            result["tier"] + (f" by {evidence['by']}" if evidence.get("by") else ""),
             evidence["execution"],
             evidence["time"],
         ),

@@ -105,6 +105,25 @@ def pid_namespace() -> str:
         return ""
 
 
+def cpu_kind() -> "str | None":
+    """Return the model of the processors, or None."""
+    text = read("/proc/cpuinfo")
+    # Of x86, of POWER, of Arm.
+    for name in ("model name", "cpu", "CPU part"):
+        match = re.search(rf"^{name}[ \t]*: (.+)$", text, re.MULTILINE)
+        if match:
+            return match.group(1).strip()
+    return None
+
+
+def gpu_kinds() -> "list[str]":
+    """Return the models of the GPUs, each once, as the drivers of NVIDIA and AMD name them."""
+    nvidia = Path("/proc/driver/nvidia/gpus").glob("*/information")
+    models = [re.search(r"^Model:\s*(.+)$", read(path), re.MULTILINE) for path in nvidia]
+    amd = (read(path).strip() for path in Path("/sys/class/kfd/kfd/topology/nodes").glob("*/name"))
+    return sorted({*(each.group(1).strip() for each in models if each), *filter(None, amd)})
+
+
 def mapped_libraries() -> "list[str]":
     """Return the shared libraries that this process has mapped, sorted by path."""
     return sorted(set(re.findall(r" (/.*\.so.*)$", read("/proc/self/maps"), re.MULTILINE)))

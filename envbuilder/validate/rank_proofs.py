@@ -268,7 +268,6 @@ def _prove(
         value = ForeignProof.model_validate(
             {
                 "path": shown(str(environment.prefix), 400),
-                "time": context.clock().strftime("%Y-%m-%dT%H:%M:%SZ"),
                 "log": shown(str(run / LOG), 400) if kept else None,
                 "request": record(request).plain(),
                 **said,

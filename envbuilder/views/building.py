@@ -38,7 +38,8 @@ def created(value: CreateResult) -> Iterator[str]:
 
 
 def _tested(evidence: Evidence) -> str:
-    done, marks = evidence.result, how(evidence.execution, evidence.stand_ins)
+    done = evidence.result
+    marks = how(evidence.execution, evidence.stand_ins, evidence.by)
     over = f" over {done.transport}" if done.transport else ""
     return f"{done.api}{over}: {done.tier} on {evidence.arch}{marks}"
 

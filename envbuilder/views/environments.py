@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..model.evidence import Evidence, FactTopic, SmokeReport, Timing
+from ..model.evidence import Evidence, FactTopic, RankFacts, SmokeReport, Timing
 from ..model.host_contract import ContractRow, Fit
 from ..model.outcome import (
     DefaultChange,
@@ -17,6 +17,9 @@ from ..model.outcome import (
 from ..text import counted, filled
 from .layout import columns, how, joined, moment, size
 from .plan import finding_lines, site_lines
+
+# Evidence of an earlier release, which names its subject but is not bound to it.
+UNBOUND = "recorded before binding"
 
 
 @joined
@@ -31,9 +34,10 @@ def listing(value: Listing) -> Iterator[str]:
         notes = {"default": item.default, "newest smoke test FAILED": item.last_failed}
         if item.site not in (None, value.site):
             notes[f"of site {item.site}"] = True
+        notes[UNBOUND] = item.unbound
         note = " ".join(each for each, holds in notes.items() if holds)
         name = f"{item.environment}/{item.number}"
-        proved = (item.tier or "-") + how(item.execution, item.stand_ins)
+        proved = (item.tier or "-") + how(item.execution, item.stand_ins, item.by)
         rows.append((name, proved, moment(item.proved), note))
     head, *lines = columns(rows).split("\n")
     yield head if lines else "  no environment is published in this root"
@@ -73,7 +77,7 @@ def _known(item: EnvironmentEntry) -> list[str]:
         marks.append(f"{counted(len(item.stand_ins), 'stand-in')}: does not prove the recipe")
     if item.warnings:
         marks.append(f"{counted(item.warnings, 'warning')}: see envbuild info")
-    marks += [line for each in item.damaged for line in each.splitlines()]
+    marks += [line for each in (*item.damaged, *item.claimed) for line in each.splitlines()]
     return filled("    ! ", "; ".join(marks)) if marks else []
 
 
@@ -138,7 +142,7 @@ def info(value: Info) -> Iterator[str]:
     for misfit in value.misfits:
         yield from filled("  ! ", misfit)
     yield from (f"  {line}" for line in value.changed or ())
-    yield from (f"  ! {line}" for line in value.damaged)
+    yield from (f"  ! {line}" for line in (*value.damaged, *value.claimed))
     yield from ("", "components")
     yield columns((pin.component, pin.version, f"{pin.origin}:{pin.locator}") for pin in plan.pins)
     if plan.site_findings:
@@ -181,11 +185,19 @@ def _proof(evidence: Evidence) -> Iterator[str]:
     result = evidence.result
     where = ", ".join(result.nodes) or "no node"
     ranks = f"{result.ranks} ranks on {where} in {result.seconds:.1f} s"
-    yield f"{result.verdict}: {result.tier}{how(evidence.execution, evidence.stand_ins)}, {ranks}"
+    marks = how(evidence.execution, evidence.stand_ins, evidence.by)
+    yield f"{result.verdict}: {result.tier}{marks}, {ranks}"
+    if evidence.by:
+        yield f"! {evidence.by} is not an API of the recipe's runtime, which has no proof"
+    if evidence.schema_ == 1:
+        yield UNBOUND
     if evidence.stand_ins:
         said = f"stand-ins, so this does not prove the recipe: {', '.join(evidence.stand_ins)}"
         yield from filled("! ", said)
+    if evidence.partition:
+        yield f"partition: {evidence.partition}"
     yield f"launched by: {result.launch}"
+    yield from _processes(result.processes)
     yield f"API: {result.api}" + (f" ({result.framework})" if result.framework else "")
     for carried in result.carried:
         yield f"transport of {carried.operation}: {carried.transport} ({carried.source})"
@@ -199,6 +211,25 @@ def _proof(evidence: Evidence) -> Iterator[str]:
     for each in result.left_out:
         yield f"skipped: {each.name}{f' {each.dtype}' if each.dtype else ''}: {each.why}"
     yield from result.failure_lines()
+
+
+def _processes(processes: Sequence[RankFacts]) -> Iterator[str]:
+    """Yield where the ranks ran, one line for those of the same place."""
+    groups: dict[str, list[str]] = {}
+    for each in processes:
+        facts = {
+            "": each.cpu,
+            "GPU ": ", ".join(each.gpus),
+            "job step ": each.job_step,
+            "container ": each.container,
+            "boot ": each.boot_id,
+        }
+        named = [f"{name}{value}" for name, value in facts.items() if value]
+        state = "observed" if each.observed else "not observed"
+        groups.setdefault(f"{each.host}: {', '.join((*named, state))}", []).append(str(each.rank))
+    for place, ranks in groups.items():
+        numbers = f"rank {', '.join(ranks)}" if len(ranks) < 9 else f"{len(ranks)} ranks"
+        yield from filled("", f"{numbers} on {place}", 2)
 
 
 def _timings(values: Sequence[Timing]) -> str:

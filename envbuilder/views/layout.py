@@ -33,12 +33,14 @@ def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
     return "\n".join(lines)
 
 
-def how(execution: str | None, stand_ins: Sequence[str] = ()) -> str:
+def how(execution: str | None, stand_ins: Sequence[str] = (), by: str | None = None) -> str:
     """Return what is put behind a tier that was not proved on such a machine, or of other things.
 
-    *stand_ins*: what only stood in for what the recipe asks for.
+    *stand_ins*: what only stood in for what the recipe asks for. *by*: the API of the proof, where
+    the recipe's runtime has another.
     """
     emulated = f", {execution}" if execution not in (None, "native") else ""
+    emulated = f" by {by}{emulated}" if by else emulated
     return f"{emulated}, with stand-ins" if stand_ins else emulated
 
 

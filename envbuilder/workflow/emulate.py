@@ -33,7 +33,7 @@ from ..target_tools.root.layout import Home, Version
 from .context import Context
 from .launch_requests import facts_there, site_of
 from .load import PlanInputs
-from .prove import proving_in, script_starts
+from .prove import evidence_of, proving_in, script_starts
 
 OFFER = "--emulate builds and tests it on this machine in qemu"
 
@@ -147,7 +147,7 @@ def prove_emulated(
             entry = EmulatedRun(given, home.root, system, context.environ, log, listener)
             emulated.prove_again(entry, home.name, version.number)
         proved = read_json(given / "proved.json", LARGE_BYTES)
-    return tuple(Evidence.model_validate(each) for each in proved)
+    return evidence_of(proved, lock)
 
 
 @contextlib.contextmanager

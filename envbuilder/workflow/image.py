@@ -175,10 +175,14 @@ def _kept(root: Path, lock: Lock, folder: Path) -> tuple[Evidence, ...]:
         )
     shutil.copytree(home.evidence(lock.id()), folder)
     (folder / "lock.json").write_text(lock.text(), encoding="utf-8")
-    every = read_all(folder).evidence
-    if not every:
-        raise BuildError("image.evidence-missing", "the image contains no evidence of a smoke test")
-    return every
+    records = read_all(home, version, lock, in_image=True)
+    if not records.evidence:
+        raise BuildError(
+            "image.evidence-missing",
+            "the image contains no evidence of a smoke test",
+            *records.claimed,
+        )
+    return records.evidence
 
 
 def _attest(name: str, digest: str, bundle: Path, folder: Path) -> None:

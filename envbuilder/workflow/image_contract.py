@@ -25,7 +25,7 @@ from ..model.outcome import Info
 from ..model.plan import Lock, Plan
 from ..model.proofs import mpi_of
 from ..model.site import SiteLauncher, Snapshot
-from ..record import read_all
+from ..record import read_beside
 from ..render.container import FOLDER, variables
 from ..render.image import bases
 from ..root.environment_lock import read_lock
@@ -220,9 +220,8 @@ def _proved_at(site: str, value: Info, context: Context) -> tuple[Evidence, ...]
     folder = records_beside(context.path(value.image.file)) if value.image else None
     if folder is None or not folder.is_dir():
         return ()
-    found = (each for each in read_all(folder).evidence if each not in value.evidence)
-    own = value.lock.sha256()
-    return tuple(each for each in found if (each.site, each.lock_sha256) == (site, own))
+    found = read_beside(folder, value.lock, site).evidence
+    return tuple(each for each in found if each not in value.evidence)
 
 
 def check_fits(hosted: HostedImage) -> None:

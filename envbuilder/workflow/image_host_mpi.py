@@ -15,6 +15,7 @@ from ..model.evidence import newest_passed
 from ..record import read_all
 from ..render.container import FOLDER
 from ..render.image import bases
+from ..root.environment_lock import read_lock
 from ..root.environments import find
 from ..runtimes import RUNTIMES
 from ..target_tools import manifest
@@ -76,7 +77,8 @@ def host_mpi_files(found: OpenedRoot, image: Path, context: Context) -> HostMpiF
 def loaded_mpi(found: OpenedRoot) -> PurePosixPath | None:
     """Return the MPI that the ranks of an image loaded as it was proved; where, in the image."""
     home, version = find(found.root, found.environment)
-    proofs = newest_passed(read_all(home.evidence(version.id)).evidence)
+    # Not as in an image: where the MPI lies is no proof, and images of earlier releases state it.
+    proofs = newest_passed(read_all(home, version, read_lock(home, version)).evidence)
     every = (each.path for proof in proofs for each in proof.result.libraries if each.kind == "mpi")
     return next(map(PurePosixPath, every), None)
 

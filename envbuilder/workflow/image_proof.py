@@ -11,16 +11,17 @@ from pathlib import Path
 
 from .. import process
 from ..errors import SmokeError, UsageError
-from ..model.evidence import Evidence, SmokeReport
+from ..model.evidence import SmokeReport
 from ..model.proofs import proofs_of
 from ..render.build import render_image_smoke
+from ..target_tools.proving.binding import BESIDE_RUNS, record_earlier
 from ..target_tools.proving.evidence import prove as run_proofs
 from .context import Context
 from .hosts import find_smoke_hosts
 from .image_contract import HostedImage, check_fits, hosted_image, records_beside
 from .launch_requests import smoke_request, start_command
 from .options import RootOptions
-from .prove import Starts, proving_of
+from .prove import Starts, evidence_of, proving_of
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def smoke_image(
     facts = image.facts(context)
     starts = _starts(image, ranks, context)
     container = image.container(gpus=facts.gpus)
-    proving = proving_of(image.lock, starts, identity)
+    proving = proving_of(image.lock, starts, identity, facts.partition)
     proving["about"]["site"] = image.chosen.site.name
     proving["mpi-from"] = "host" if image.mpi else "files" if image.mpi_files else None
     proving["mpi-files"] = [*map(str, image.mpi_files)]
@@ -65,16 +66,12 @@ def smoke_image(
         described["files"] = {"smoke.sh": script}
         described["launch"] = [*described["launch"], *container, str(file)]
     places = _Places(image, records_beside(file))
+    is_new = not places.beside.exists()
+    places.beside.mkdir(parents=True, exist_ok=True)
+    record_earlier(places.beside, BESIDE_RUNS, is_new)
     with context.reporter.working(f"smoke test on {starts[0][1].ranks} ranks"):
-        proved = run_proofs(
-            proving,
-            places,
-            identity,
-            dict(context.environ),
-            process.start,
-            lambda: context.clock().utctimetuple(),
-        )
-    evidence = tuple(Evidence.model_validate(each) for each in proved)
+        proved = run_proofs(proving, places, identity, dict(context.environ), process.start)
+    evidence = evidence_of(proved, image.lock)
     if evidence[-1].result.verdict != "passed":
         raise SmokeError(
             "smoke.failed",

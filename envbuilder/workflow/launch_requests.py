@@ -55,14 +55,15 @@ EXAMPLE_RANKS = 2
 class LaunchFacts:
     """What a plan and its site say of every launch line of the environment.
 
-    ``components``: all that are known, by name. ``scheduler``: the site's. ``ucx``: says whether
-    its MPI reaches the site's network by UCX.
+    ``components``: all that are known, by name. ``scheduler``, ``partition``: the site's.
+    ``ucx``: says whether its MPI reaches the site's network by UCX.
     """
 
     plan: Plan
     components: Mapping[str, Component]
     shape: Shape = field(default_factory=Shape)
     scheduler: str | None = None
+    partition: str | None = None
     ucx: Callable[[], bool] = lambda: False
 
     @property
@@ -109,6 +110,7 @@ def launch_facts(
         components,
         shape,
         scheduler,
+        chosen.partition_name,
         ucx=lambda: _has_ucx(mpi_of(plan), chosen, snapshot),
     )
 

@@ -252,6 +252,7 @@ def plan_of(loaded: PlanInputs, resolution: Resolution, offered: Knowledge | Non
             patches=patches_of(resolution.builds, loaded.folders),
             profile=loaded.profile,
             offered=offered,
+            partition=loaded.chosen.partition_name,
         )
     )
 

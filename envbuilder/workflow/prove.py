@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import struct_time
+from collections.abc import Iterable
 from typing import Any
 
 from .. import process
@@ -11,8 +11,10 @@ from ..model.evidence import Evidence
 from ..model.launch import LaunchRequest
 from ..model.plan import Lock, Proof
 from ..model.proofs import mpi_from, proofs_of
+from ..record import subject_of
 from ..render.build import render_smoke
 from ..root.environments import places_of
+from ..runtimes import other_api
 from ..target_tools.proving.evidence import prove as run_proofs
 from ..target_tools.root.layout import Home
 from .context import Context
@@ -51,14 +53,18 @@ def prove(
     """
     starts = smoke_starts(facts, context, ranks)
     proving = proving_in(lock, starts, home, identity, facts)
-
-    def clock() -> struct_time:
-        return context.clock().utctimetuple()
-
     with context.reporter.working(f"smoke test on {ranks or lock.plan.smoke.ranks} ranks"):
         environ = dict(context.environ)
-        proved = run_proofs(proving, home, identity, environ, process.start, clock)
-    return tuple(Evidence.model_validate(each) for each in proved)
+        proved = run_proofs(proving, home, identity, environ, process.start)
+    return evidence_of(proved, lock)
+
+
+def evidence_of(proved: Iterable[dict[str, Any]], lock: Lock) -> tuple[Evidence, ...]:
+    """Return the records of smoke tests, as JSON, that were made now."""
+    records = (Evidence.model_validate(each) for each in proved)
+    return tuple(
+        each.model_copy(update={"by": other_api(lock.plan, each.result.api)}) for each in records
+    )
 
 
 def proving_in(
@@ -66,23 +72,22 @@ def proving_in(
 ) -> dict[str, Any]:
     """Return what is to be proved of what is in a root, as JSON, with the scripts of each proof."""
     parts, places = prefix_parts(lock.plan, facts.components), places_of(home, identity)
-    proving = proving_of(lock, starts, identity)
+    proving = proving_of(lock, starts, identity, facts.partition)
     for described, (proof, request) in zip(proving["proofs"], starts, strict=True):
         described["files"] = render_smoke(lock, places, parts, start_command(request), proof)
     return proving
 
 
-def proving_of(lock: Lock, starts: Starts, identity: str) -> dict[str, Any]:
+def proving_of(
+    lock: Lock, starts: Starts, identity: str, partition: str | None = None
+) -> dict[str, Any]:
     """Return what is to be proved, as JSON, for ``target_tools``; the scripts are still to come."""
     plan = lock.plan
     return {
         "about": {
             "schema": 1,
-            "environment": plan.recipe,
-            "id": identity,
-            "lock-sha256": lock.sha256(),
-            "site": plan.site,
-            "arch": plan.arch,
+            **{name: value for name, value in subject_of(lock, identity).items() if value},
+            **({"partition": partition} if partition else {}),
             "findings": [{"id": each.id, "status": each.status} for each in plan.findings],
             **({"stand-ins": list(lock.stand_ins)} if lock.stand_ins else {}),
         },

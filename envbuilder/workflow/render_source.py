@@ -111,7 +111,7 @@ def _of_environment(
     chosen = site_of(lock.plan, choice.site, choice.partition, context)
     if choice.partition is None:
         chosen = chosen._replace(partition=None, partition_name=None)
-    proofs = newest_passed(read_all(home.evidence(environment.version.id)).evidence)
+    proofs = newest_passed(read_all(home, environment.version, lock).evidence)
     subject = subject_of(
         lock,
         places_of(home, environment.version.id),

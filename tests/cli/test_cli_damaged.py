@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,7 @@ from envbuilder.cli import app
 from envbuilder.model.plan import Lock
 from envbuilder.target_tools.root.layout import Home
 from tests.cli.published import planned, publish_plan
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "render"))
-from render_cases import CASES, make_evidence
-
-EVIDENCE = make_evidence(CASES[0].lock)
+from tests.record.proofs import proved, subject
 
 # Nothing in it depends on the Python.
 pytestmark = pytest.mark.thorough
@@ -30,9 +25,8 @@ def root(tmp_path: Path) -> Path:
     plan = planned("allreduce")
     for name in ("allreduce", "other"):
         version = publish_plan(tmp_path / "root", {**plan, "recipe": name})
-        run = Home(tmp_path / "root", name).evidence(version.id) / "0001"
-        run.mkdir()
-        (run / "evidence.json").write_text(json.dumps(EVIDENCE.plain()), encoding="utf-8")
+        home = Home(tmp_path / "root", name)
+        proved(home.evidence(version.id), subject(home, version))
     return tmp_path / "root"
 
 
@@ -61,7 +55,7 @@ def test_a_damaged_record_is_a_marked_row(root: Path, pattern: str, said: str, t
     the_file(root, pattern).write_text(text, encoding="utf-8")
     found = rows(root)
     assert found["allreduce"]["damaged"] == []
-    assert found["allreduce"]["tier"] == EVIDENCE.result.tier
+    assert found["allreduce"]["tier"] == "several ranks"
     assert said in found["other"]["damaged"][0]
     assert said in " ".join(run(root, "list").stdout.split())
     assert run(root, "info", "allreduce").exit_code == 0
@@ -97,7 +91,7 @@ def test_a_tier_that_the_record_itself_refutes_is_not_repeated(
     path.write_text(json.dumps(record), encoding="utf-8")
     row = rows(root)["other"]
     assert row["tier"] is None
-    assert "contradicts itself" in row["damaged"][0]
+    assert "does not count" in row["claimed"][0]
 
 
 def test_every_lock_that_decides_otherwise_is_refused_where_it_lies(root: Path) -> None:

@@ -25,6 +25,7 @@ from envbuilder.commands.environments import info, list_all
 from envbuilder.errors import EnvbuildError
 from envbuilder.record import read_all
 from envbuilder.reporter import problems_text
+from envbuilder.root.environment_lock import read_lock
 from envbuilder.target_tools.bundle import read_facts
 from envbuilder.target_tools.root import layout, publish, store
 from envbuilder.views import building
@@ -34,7 +35,7 @@ from envbuilder.workflow.image_contents import OpenedRoot
 from envbuilder.workflow.options import SignatureOptions
 from tests.cli.bundles import write_bundle
 from tests.cli.published import planned, publish_plan
-from tests.record.proofs import proved
+from tests.record.proofs import proved, subject
 
 # Nothing in it depends on the Python.
 pytestmark = pytest.mark.thorough
@@ -256,7 +257,8 @@ def home(tmp_path: Path, plan: dict[str, Any]) -> layout.Home:
         version = publish_plan(root, one, {"lib/module.py": "VALUE = 1\n", "lib/data": "x"})
         assert version.number == number
     home = layout.Home(root, "allreduce")
-    proved(home.evidence(publish.published(home)[0].id))
+    version = publish.published(home)[0]
+    proved(home.evidence(version.id), subject(home, version))
     return home
 
 
@@ -297,7 +299,8 @@ def test_whatever_a_record_says_what_counts_is_what_the_ranks_recorded(
     root = store.read_root(home.root)
     folder = home.evidence(publish.published(home)[0].id)
     paths = [folder / "0001" / "evidence.json", *sorted(folder.glob("0001/ranks/*"))]
-    [good] = read_all(folder).evidence
+    version = publish.published(home)[0]
+    [good] = read_all(home, version, read_lock(home, version)).evidence
     counted = 0
     for _ in range(cases):
         path = draw.choice([paths[0], *paths])
@@ -312,12 +315,12 @@ def test_whatever_a_record_says_what_counts_is_what_the_ranks_recorded(
         value = told(lambda: list_all(root, context), views.listing)
         found = told(lambda: info(OpenedRoot(root, "allreduce/1")), views.info)
         assert len(value.environments) == 3
-        assert len(found.evidence) + len(found.damaged) == 1
+        assert len(found.evidence) + len(found.damaged) + len(found.claimed) == 1
         # list says what info says, of every record.
         [listed] = [each for each in value.environments if each.number == 1]
         passed = [each.result for each in found.evidence if each.result.verdict == "passed"]
         assert [listed.tier] == ([each.tier for each in passed] or [None])
-        assert listed.damaged == found.damaged
+        assert (listed.damaged, listed.claimed) == (found.damaged, found.claimed)
         for each in found.evidence:
             counted += 1
             if each.result.verdict != "passed":

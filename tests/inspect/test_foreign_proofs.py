@@ -20,6 +20,7 @@ from tests.verbs import problem_ids
 
 FAILED: dict[str, Any] = {
     "execution": "native",
+    "time": "2026-01-01T00:00:00Z",
     "result": {
         "tier": "one rank",
         "verdict": "failed",

@@ -12,35 +12,33 @@ from typing import Any
 import pytest
 
 from envbuilder.files import write_atomically
-from envbuilder.record import read_all
 from envbuilder.target_tools.proving import evidence
 from envbuilder.target_tools.proving.evidence import next_run
+from envbuilder.target_tools.proving.recheck import nonce_of
 from envbuilder.target_tools.root.layout import Home
-from tests.record.proofs import RECORD, proved
+from tests.record.proofs import proved, read
 from tests.smoke.smoke_ranks import LARGE, LIBMPI, Rank
 
 
 def test_run_10000_is_newer_than_9999(tmp_path: Path) -> None:
-    for name in ("0002", "9999", "10000"):
-        (tmp_path / name).mkdir()
-        record = {**RECORD, "log": f"{name}/smoke.log"}
-        (tmp_path / name / "evidence.json").write_text(json.dumps(record))
-    assert [each.log for each in read_all(tmp_path).evidence] == [
-        "0002/smoke.log",
-        "9999/smoke.log",
-        "10000/smoke.log",
-    ]
-    assert read_all(tmp_path).evidence[0].result.environment == {}
+    names = ["0002", "9999", "10000"]
+    for name in names:
+        proved(tmp_path, name=name)
+    assert [each.log for each in read(tmp_path).evidence] == [f"{n}/smoke.log" for n in names]
     assert next_run(tmp_path).name == "10001"
 
 
-def test_what_its_ranks_recorded_is_believed_and_needs_no_records(tmp_path: Path) -> None:
-    run = proved(tmp_path)
-    for _ in range(2):
-        found = read_all(tmp_path)
-        assert (len(found.evidence), found.damaged) == (1, ())
-        for path in run.glob("ranks/*"):
-            path.unlink()
+@pytest.mark.parametrize("schema", [1, 2])
+def test_what_its_ranks_recorded_counts_and_needs_their_records(
+    tmp_path: Path, schema: int
+) -> None:
+    run = proved(tmp_path, schema=schema)
+    found = read(tmp_path)
+    assert ([each.schema_ for each in found.evidence], found.damaged) == ([schema], ())
+    for path in run.glob("ranks/*"):
+        path.unlink()
+    found = read(tmp_path)
+    assert (len(found.evidence), len(found.claimed)) == (0, 1)
 
 
 Edit = Callable[[dict[str, Any]], object]
@@ -74,10 +72,10 @@ def test_what_its_ranks_did_not_record_counts_for_nothing(
     edit(record["result"])
     assert record != good
     (run / "evidence.json").write_text(json.dumps(record))
-    found = read_all(tmp_path)
+    found = read(tmp_path)
     assert found.evidence == ()
-    assert said in found.damaged[0]
-    assert str(tmp_path) in found.damaged[0]
+    assert said in found.claimed[0]
+    assert str(tmp_path) in found.claimed[0]
 
 
 def test_how_its_ranks_ran_is_theirs_to_say(tmp_path: Path) -> None:
@@ -86,26 +84,28 @@ def test_how_its_ranks_ran_is_theirs_to_say(tmp_path: Path) -> None:
         first, *rest = path.read_text().splitlines()
         changed = json.dumps({**json.loads(first), "execution": "emulated"})
         path.write_text("\n".join([changed, *rest, ""]))
-    found = read_all(tmp_path)
+    found = read(tmp_path)
     assert found.evidence == ()
-    assert found.damaged[0].endswith(" were emulated")
+    assert found.claimed[0].endswith(" were emulated")
     # Said as it was, what is left to doubt is their speed: of emulated ranks there is none.
     record = json.loads((run / "evidence.json").read_text())
     record["execution"] = "emulated"
     (run / "evidence.json").write_text(json.dumps(record))
-    assert "another timings" in read_all(tmp_path).damaged[0]
+    assert "another timings" in read(tmp_path).claimed[0]
     record["result"]["timings"] = []
     (run / "evidence.json").write_text(json.dumps(record))
-    [one] = read_all(tmp_path).evidence
+    [one] = read(tmp_path).evidence
     assert one.execution == "emulated"
 
 
 def test_a_failure_that_is_called_passed_counts_for_nothing(tmp_path: Path) -> None:
     run = proved(tmp_path)
-    Rank(1, libraries=[LIBMPI], problems={LARGE: "3 numbers differ"}).write(run / "ranks")
-    found = read_all(tmp_path)
+    nonce = str(nonce_of(run / "ranks"))
+    problems = {LARGE: "3 numbers differ"}
+    Rank(1, libraries=[LIBMPI], problems=problems, nonce=nonce).write(run / "ranks")
+    found = read(tmp_path)
     assert found.evidence == ()
-    assert "rank 1: allreduce float32" in found.damaged[0]
+    assert "rank 1: allreduce float32" in found.claimed[0]
 
 
 @pytest.mark.parametrize("text", ["", "x", "[]", "{}", "[" * 100_000, '{"nonce": 3}'])
@@ -113,8 +113,8 @@ def test_records_that_cannot_be_read_prove_nothing(tmp_path: Path, text: str) ->
     run = proved(tmp_path)
     for path in run.glob("ranks/*"):
         write_atomically(path, text)
-    found = read_all(tmp_path)
-    assert (found.evidence, len(found.damaged)) == ((), 1)
+    found = read(tmp_path)
+    assert (found.evidence, len(found.claimed)) == ((), 1)
 
 
 def test_a_record_that_cannot_be_written_whole_is_not_there(
@@ -134,4 +134,4 @@ def test_a_record_that_cannot_be_written_whole_is_not_there(
         evidence.prove({**facts, "proofs": [proof]}, home, "a" * 12, {})
     [run] = home.evidence("a" * 12).iterdir()
     assert [each.name for each in run.iterdir()] == ["target_tools"]
-    assert read_all(home.evidence("a" * 12)) == ((), ())
+    assert read(home.evidence("a" * 12)) == ((), (), ())

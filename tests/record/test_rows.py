@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,12 +17,13 @@ from envbuilder.commands.environments import info, list_all
 from envbuilder.model.outcome import EnvironmentEntry, Listing
 from envbuilder.record import rows
 from envbuilder.reporter import Report
+from envbuilder.target_tools.proving.recheck import Worth, nonce_of
 from envbuilder.target_tools.root import publish, registry, store
 from envbuilder.target_tools.root.layout import Home
 from envbuilder.workflow.context import Context
 from envbuilder.workflow.image_contents import OpenedRoot
 from tests.cli.published import planned, publish_plan
-from tests.record.proofs import proved
+from tests.record.proofs import proved, subject
 from tests.smoke.smoke_ranks import LARGE, LIBMPI, Rank
 
 NOW = 2 * 10**18
@@ -47,14 +49,13 @@ def at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the runs that were judged, as they are."""
     made: list[str] = []
-    refuted = record.refuted
+    judge_again = record.judge_again
 
-    def counted(run: Path, execution: str, result: dict[str, object]) -> str | None:
+    def counted(run: Path, *about: Any) -> Worth:
         made.append(run.name)
-        found: str | None = refuted(run, execution, result)
-        return found
+        return judge_again(run, *about)
 
-    monkeypatch.setattr(record, "refuted", counted)
+    monkeypatch.setattr(record, "judge_again", counted)
     return made
 
 
@@ -62,24 +63,24 @@ def test_every_change_of_a_file_is_another_state(tmp_path: Path) -> None:
     evidence, lock = tmp_path / "evidence", tmp_path / "lock.json"
     run = proved(evidence)
     lock.write_text("{p}")
-    states = {rows.state_of(evidence, lock, NOW)}
+    states = {rows.state_of(evidence, [lock], NOW)}
     for path in (lock, run / "evidence.json", *sorted(run.glob("ranks/*.jsonl"))):
         before = path.stat()
         data = path.read_bytes()
         path.write_bytes(data.replace(b"p", b"q"))
         # Whoever may write a file may set this time, and not that of its last change.
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-        states.add(rows.state_of(evidence, lock, NOW))
+        states.add(rows.state_of(evidence, [lock], NOW))
         path.write_bytes(data)
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-        states.add(rows.state_of(evidence, lock, NOW))
+        states.add(rows.state_of(evidence, [lock], NOW))
     path.unlink()
-    states.add(rows.state_of(evidence, lock, NOW))
+    states.add(rows.state_of(evidence, [lock], NOW))
     (run / "evidence.json").unlink()
-    states.add(rows.state_of(evidence, lock, NOW))
+    states.add(rows.state_of(evidence, [lock], NOW))
     (evidence / "0002" / "ranks").mkdir(parents=True)
     (evidence / "0002" / "evidence.json").touch()
-    states.add(rows.state_of(evidence, lock, NOW))
+    states.add(rows.state_of(evidence, [lock], NOW))
     assert len(states) == 12
     assert None not in states
 
@@ -87,14 +88,14 @@ def test_every_change_of_a_file_is_another_state(tmp_path: Path) -> None:
 def test_what_was_changed_just_now_or_has_no_lock_has_no_state(tmp_path: Path) -> None:
     evidence, lock = tmp_path / "evidence", tmp_path / "lock.json"
     lock.touch()
-    assert rows.state_of(evidence, lock, NOW) is not None
+    assert rows.state_of(evidence, [lock], NOW) is not None
     proved(evidence)
     last = max(path.stat().st_ctime_ns for path in tmp_path.rglob("*.json*"))
-    assert rows.state_of(evidence, lock, last) is None
-    assert rows.state_of(evidence, lock, last + 10**9) is None
-    assert rows.state_of(evidence, lock, last + 3 * 10**9) is not None
+    assert rows.state_of(evidence, [lock], last) is None
+    assert rows.state_of(evidence, [lock], last + 10**9) is None
+    assert rows.state_of(evidence, [lock], last + 3 * 10**9) is not None
     lock.unlink()
-    assert rows.state_of(evidence, lock, NOW) is None
+    assert rows.state_of(evidence, [lock], NOW) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "7", '{"one": 3}', '{"one": {}}', "[" * 100_000])
@@ -137,7 +138,8 @@ def home(tmp_path: Path) -> Home:
     root = tmp_path / "root"
     found = Home(root, "allreduce")
     plan = planned("allreduce", "--site", "local")
-    proved(found.evidence(publish_plan(root, plan, {"lib/data": "x"}).id))
+    version = publish_plan(root, plan, {"lib/data": "x"})
+    proved(found.evidence(version.id), subject(found, version))
     return found
 
 
@@ -175,11 +177,13 @@ def test_list_says_of_a_turned_verdict_what_info_says(
 
     # As it would be after a run that failed, whose verdict somebody turned.
     [run] = home.folder.glob("*.evidence/0001")
-    Rank(1, libraries=[LIBMPI], problems={LARGE: "3 numbers differ"}).write(run / "ranks")
+    nonce = str(nonce_of(run / "ranks"))
+    problems = {LARGE: "3 numbers differ"}
+    Rank(1, libraries=[LIBMPI], problems=problems, nonce=nonce).write(run / "ranks")
     [entry] = listed().environments
     assert entry.tier is None
-    assert "rank 1: allreduce float32" in entry.damaged[0]
-    assert info(OpenedRoot(store.read_root(home.root), "allreduce/1")).damaged == entry.damaged
+    assert "rank 1: allreduce float32" in entry.claimed[0]
+    assert info(OpenedRoot(store.read_root(home.root), "allreduce/1")).claimed == entry.claimed
     # It is told each time, not once.
     assert listed().environments == (entry,)
     assert json.loads((run / "evidence.json").read_text())["result"]["verdict"] == "passed"

@@ -22,8 +22,8 @@ import pytest
 
 from envbuilder.target_tools.root.layout import Home
 from tests.cli.published import planned, publish_plan
-from tests.record.proofs import proved
-from tests.smoke.smoke_ranks import Rank
+from tests.record.proofs import proved, subject
+from tests.smoke.smoke_ranks import FRESH, Rank
 from tests.verbs import SCRIPT, Answer, answers
 
 # Files and their kinds are the kernel's, whatever the Python.
@@ -99,7 +99,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plan = planned("allreduce", "--site", "local")
     for name in ("allreduce", "other"):
         version = publish_plan(root, {**plan, "recipe": name}, attested=True)
-        proved(Home(root, name).evidence(version.id))
+        home = Home(root, name)
+        proved(home.evidence(version.id), subject(home, version))
     return root
 
 
@@ -139,6 +140,7 @@ REPORTED = {
 }
 # What list does not read, or what counts for nothing.
 UNREAD = [
+    ".envbuild.evidence.json",
     "other/lock.json",
     "other/in-use.lock",
     "other/default.lock",
@@ -168,7 +170,7 @@ def test_list_reports_what_is_no_file_and_keeps_all_other_rows(
         if place in UNREAD:
             assert rows["other"]["tier"] == "several ranks", place
         elif REPORTED.get(place) == "row":
-            assert rows["other"]["damaged"] != [], place
+            assert rows["other"]["damaged"] + rows["other"]["claimed"] != [], place
         elif place in REPORTED and kind == "folder" and place.endswith("2.lua"):
             assert listing["damaged"] != [], place
         elif place in REPORTED:
@@ -249,12 +251,18 @@ def test_bytecode_that_is_no_file_is_another_kind_of_file(
     assert "__pycache__/one.cpython-311.pyc" in out + err
 
 
+COPY = f"""{FRESH}
+import json, os
+nonce, out, *records = sys.argv[1:]
+for record in records:
+    with open(record) as lines, open(os.path.join(out, os.path.basename(record)), "w") as copy:
+        for line in fresh([json.loads(line) for line in lines], nonce):
+            copy.write(json.dumps(line) + "\\n")
+"""
 PROVE = """
 while [[ $1 != --out ]]; do shift; done
 out=$2 nonce=$4
-for record in "$HERE"/rank-*.jsonl; do
-    sed "s/c0ffee/$nonce/" "$record" >"$out/${record##*/}"
-done
+python3 "$HERE/ranks.py" "$nonce" "$out" "$HERE"/rank-*.jsonl
 mkfifo "$out/rank-fifo.jsonl" "$out/stack-node1-100.txt" mpi.txt
 ln -s /dev/zero "$out/rank-link.jsonl"
 truncate -s 20G "$out/rank-large.jsonl" "$out/stack-node1-101.txt"
@@ -275,6 +283,7 @@ def test_what_ranks_leave_as_records_does_not_hold_up_their_smoke_test(
     build = tmp_path / "build"
     build.mkdir()
     (build / "environment.sh").touch()
+    (tmp_path / "ranks.py").write_text(COPY, encoding="utf-8")
     (build / "smoke.sh").write_text(PROVE, encoding="utf-8")
     words = ["--prefix", "/prefix", "--api", "numpy", "--ranks", "2", "--timeout", "3"]
     done = subprocess.run(

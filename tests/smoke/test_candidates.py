@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 from smoke_ranks import IMPORT, INIT, Rank
-from test_install_bundle import IDS, RANKS, Bundle, bundle, folder, ranks
+from test_install_bundle import RANKS, Bundle, bundle, folder, ranks, records
 
-from envbuilder.record import read_all
 from envbuilder.target_tools.modulefile import proved_lines
 from envbuilder.target_tools.proving.evidence import GPU_DEVICES, refuted
 from envbuilder.target_tools.root.layout import Home
@@ -57,8 +56,8 @@ def test_a_candidate_is_published_says_so_and_is_not_the_default(folder: Path) -
     assert done.returncode == 0, done.stderr
     assert "demo/1 is a candidate" in done.stderr
     home = Home(root, "demo")
-    records = read_all(home.evidence(IDS[0])).evidence
-    told = [(each.result.api, each.result.verdict, each.result.tier) for each in records]
+    proofs = [each.result for each in records(root).evidence]
+    told = [(each.api, each.verdict, each.tier) for each in proofs]
     nccl = ("torch.distributed", "failed", "imported")
     assert told == [("numpy", "passed", "several ranks"), nccl] * 2
     assert default_number(home) is None

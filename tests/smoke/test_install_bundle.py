@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from smoke_ranks import LIBMPI, Rank
+from smoke_ranks import FRESH, LIBMPI, Rank
 from typer.testing import CliRunner
 
 from envbuilder import data
@@ -25,7 +25,7 @@ from envbuilder.errors import UsageError
 from envbuilder.files import remove_tree
 from envbuilder.model.backend import Script
 from envbuilder.model.plan import Lock, Plan
-from envbuilder.record import read_all
+from envbuilder.record import EnvironmentRecords
 from envbuilder.render.build import render_text
 from envbuilder.target_tools import proc
 from envbuilder.target_tools.root.layout import Home
@@ -34,6 +34,7 @@ from envbuilder.target_tools.root.store import open_root, read_root
 from tests.cli.published import planned, publish_plan
 from tests.made_up_files import locked
 from tests.pythons import find_python
+from tests.record.proofs import read
 from tests.users import TEAM, Users, make_users
 
 pytestmark = pytest.mark.thorough
@@ -41,12 +42,11 @@ pytestmark = pytest.mark.thorough
 HOLDER = "/root-of-the-bundle"
 IDS = ("0123456789ab", "ba9876543210")
 # What the launcher does: it writes the records that the test has made, with the nonce of the run.
-RANKS = """
-import json, pathlib, sys
+RANKS = f"""{FRESH}
+import json, pathlib
 options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
 for path in sorted(pathlib.Path(__file__).parent.glob("rank-*.json")):
-    mark = dict(nonce=options["--nonce"], time=1.0)
-    lines = [dict(line, **mark) for line in json.loads(path.read_text())]
+    lines = fresh(json.loads(path.read_text()), options["--nonce"])
     text = "".join(json.dumps(line) + "\\n" for line in lines)
     (pathlib.Path(options["--out"]) / (path.name + "l")).write_text(text)
 """
@@ -76,7 +76,8 @@ class Bundle:
     folder: Path
     identity: str
 
-    def write(self, *ranks: Rank, python: str = sys.executable, site: str = "local") -> Bundle:
+    def write(self, *ranks: Rank, python: str = sys.executable, lock: Lock | None = None) -> Bundle:
+        site, sha256 = (lock.plan.site, lock.sha256()) if lock else ("local", "0" * 64)
         build = self.folder / "build"
         sources.copy(data.TARGET_TOOLS, build / "target_tools")
         beside = self.folder.parent / "ranks"
@@ -98,7 +99,7 @@ class Bundle:
             "job": None,
             "submit": None,
             "steps": ["make", "check"],
-            "proving": proving(self.identity, site),
+            "proving": proving(self.identity, site, sha256),
         }
         texts = {
             "build/environment.sh": ENVIRONMENT,
@@ -131,14 +132,19 @@ class Bundle:
         return subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
 
 
-def proving(identity: str, site: str) -> dict[str, Any]:
-    about = {"schema": 1, "environment": "demo", "id": identity, "lock-sha256": "0" * 64}
+def proving(identity: str, site: str, sha256: str = "0" * 64) -> dict[str, Any]:
+    about = {"schema": 1, "environment": "demo", "id": identity, "lock-sha256": sha256}
     about.update(site=site, arch=platform.machine(), findings=[])
     request = {"launcher": "hydra", "ranks": 2, "nodes": 1}
     proof = {"api": "numpy", "transport": "mpi", "launch": ["mpiexec", "-n", "2"]}
     proof.update(request=request, smoke="smoke-1.sh")
     facts: dict[str, Any] = {"about": about, "components": [], "timeout": 60, "max-bytes": 4096}
     return {**facts, "mpi-from": "prefix", "proofs": [proof]}
+
+
+def records(root: Path, identity: str = IDS[0]) -> EnvironmentRecords:
+    """Return what is recorded of what was installed from a bundle without a lock."""
+    return read(Home(root, "demo").evidence(identity), proving(identity, "local")["about"])
 
 
 def install_values(python: str) -> dict[str, Any]:
@@ -183,7 +189,7 @@ def test_what_was_proved_is_published_with_its_proof(python: Path | str, folder:
     found = read_root(root)
     assert (found.site, found.arch) == ("local", platform.machine())
     for number, identity in enumerate(IDS, start=1):
-        [proof] = read_all(home.evidence(identity)).evidence
+        [proof] = records(root, identity).evidence
         assert (proof.result.tier, proof.result.reasons) == ("several ranks", ())
         assert (proof.execution, proof.request and proof.request.launcher) == ("native", "hydra")
         assert (root / "modulefiles" / "demo" / f"{number}.lua").read_text() == "".join(
@@ -235,7 +241,7 @@ def test_a_rank_that_shows_something_else_publishes_nothing(
     assert "error: the smoke test" in done.stderr
     assert reason in done.stderr
     assert list((root / "modulefiles").iterdir()) == []
-    [proof] = read_all(Home(root, "demo").evidence(IDS[0])).evidence
+    [proof] = records(root).evidence
     assert proof.result.verdict == "failed"
 
 
@@ -324,7 +330,7 @@ def test_bundles_of_two_sites_share_a_root(folder: Path) -> None:
     root, sites = folder / "root", ("here", "there")
     for site in sites:
         lock = lock_of(site)
-        one = bundle(folder, lock.id()).write(*ranks(root, lock.id()), site=site)
+        one = bundle(folder, lock.id()).write(*ranks(root, lock.id()), lock=lock)
         (one.folder / "build" / "lock.json").write_text(lock.text())
         one.seal()
         done = one.install(root)
@@ -397,7 +403,11 @@ def test_a_root_of_an_earlier_bundle_is_taken_over_as_unproved(folder: Path) -> 
     assert (info["evidence"], info.get("manifest")) == ([], None)
     # Verbs that only look never write.
     assert sorted(root.rglob("*")) == before
-    done = bundle(folder).write(*ranks(root)).install(root)
+    lock = lock_of("local")
+    one = bundle(folder, lock.id()).write(*ranks(root, lock.id()), lock=lock)
+    (one.folder / "build" / "lock.json").write_text(lock.text())
+    one.seal()
+    done = one.install(root)
     assert done.returncode == 0, done.stderr
     assert "module load demo/2" in done.stderr
     assert (read_root(root).site, default_number(Home(root, "demo"))) == ("there", 2)
@@ -486,6 +496,6 @@ def test_members_of_a_group_install_into_one_root(users: Users) -> None:
     for path in (root, *root.rglob("*")):
         assert path.lstat().st_gid == TEAM, path
     for identity in (*IDS, third):
-        assert len(read_all(home.evidence(identity)).evidence) == 1
+        assert len(records(root, identity).evidence) == 1
         assert home.evidence(identity).stat().st_mode & 0o7777 == 0o2775
         assert home.prefix(identity).stat().st_mode & 0o222 == 0

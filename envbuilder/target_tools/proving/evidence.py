@@ -12,11 +12,13 @@ from ..errors import BuildError
 from ..files import LARGE_BYTES, canonical_json, copy_texts, read_json, write_atomically
 from ..messages import one_line
 from ..processes import start
+from .binding import SCHEMA, EarlierEvidence
+from .recheck import judge_again
 from .runner import LOG, SmokeRequest, run_smoke
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Collection, Mapping, Protocol
+    from typing import Any, Collection, Mapping, Protocol
 
     from .runner import Start
 
@@ -119,7 +121,6 @@ def prove(
     identity: str,
     environ: "Mapping[str, str]",
     start: "Start" = start,
-    clock: "Callable[[], time.struct_time]" = time.gmtime,
 ) -> "list[dict[str, Any]]":
     """Run every smoke test and keep its record: a list of Evidence as JSON, one at least.
 
@@ -132,7 +133,7 @@ def prove(
     The tests stop at the first that fails, because the environment is refused then.
     """
     try:
-        return prove_each(proving, home, identity, environ, start, clock)
+        return prove_each(proving, home, identity, environ, start)
     finally:
         sharing.share_trees(home.group, home.evidence(identity))
 
@@ -143,7 +144,6 @@ def prove_each(
     identity: str,
     environ: "Mapping[str, str]",
     start: "Start",
-    clock: "Callable[[], time.struct_time]",
 ) -> "list[dict[str, Any]]":
     """Run every smoke test and keep its record."""
     proved: "list[dict[str, Any]]" = []
@@ -165,11 +165,12 @@ def prove_each(
                 transport=proof["transport"],
                 mpi_from=proving["mpi-from"],
                 mpi_files=tuple(proving.get("mpi-files", ())),
+                about=proving["about"],
             ),
             start,
         )
         about = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", clock()),
+            "schema": SCHEMA,
             "log": f"{run.name}/{LOG}",
             "build-facts": facts,
             "request": proof["request"],
@@ -197,15 +198,21 @@ def refuted(result: "dict[str, Any]", candidate: bool, devices: Path = Path("/de
     return not (candidate and only_imported and lacking)
 
 
-def is_candidate(folder: Path) -> bool:
-    """Return whether the records in a folder hold a kind of proof that never passed.
+def passed_kinds(
+    folder: Path, about: "Mapping[str, Any]", earlier: EarlierEvidence
+) -> "dict[tuple[str, str], bool]":
+    """Return each kind of proof (API, transport) of which there is evidence: whether it passed.
 
-    A damaged record counts for nothing, as in ``list``.
+    A damaged record counts for nothing, as in ``list``, and neither does evidence of anything but
+    what *about* names.
     """
-    results = []
+    kinds: "dict[tuple[str, str], bool]" = {}
     for path in sorted(folder.glob(f"*/{RECORD}")):
-        with contextlib.suppress(ValueError):
-            results.append(read_json(path, LARGE_BYTES)["result"])
-    kinds = {(each["api"], each["transport"]) for each in results}
-    passed = [each for each in results if each["verdict"] == "passed"]
-    return len(kinds) > len({(each["api"], each["transport"]) for each in passed})
+        with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):
+            evidence = read_json(path, LARGE_BYTES)
+            result = evidence["result"]
+            worth = judge_again(path.parent, evidence, about, earlier, time.time())
+            kind = result["api"], result["transport"]
+            counts = worth.problem is None
+            kinds[kind] = kinds.get(kind, False) or (counts and result["verdict"] == "passed")
+    return kinds

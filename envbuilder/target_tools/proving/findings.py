@@ -1,5 +1,6 @@
 """What the records of all ranks say together: checks, timings, libraries, what carried the data."""
 
+import time
 from pathlib import PurePosixPath
 
 from ..files import is_below
@@ -9,12 +10,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable, Mapping, Sequence
 
+    from .judge import LauncherNode
     from .records import Event, RankRecord
 
 # Seconds by which a clock that processors share may disagree with itself; the program lets a rank
 # come 100 times later than this.
 CLOCK_TOLERANCE = 0.001
 BARRIER = "barrier"
+TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 KINDS = {"libmpi": "mpi", "libnccl": "nccl", "libgloo": "gloo"}
 
 
@@ -172,6 +175,37 @@ def carried(ranks: "Sequence[RankRecord]") -> "list[dict[str, str]]":
     events = (event for record in ranks for event in record.all("carried"))
     claims = {tuple(claim[n] for n in names) for event in events for claim in event.claims}
     return [dict(zip(names, map(one_line, claim))) for claim in sorted(claims)]
+
+
+def end_time(ranks: "Iterable[RankRecord]", otherwise: float) -> str:
+    """Return when the last rank ended, in UTC; *otherwise*: for ranks that record no end."""
+    ends = [record.end.unix for record in ranks if record.end]
+    return time.strftime(TIME_FORMAT, time.gmtime(max(ends, default=otherwise)))
+
+
+def processes(
+    ranks: "Sequence[RankRecord]", observation: "LauncherNode | None"
+) -> "list[dict[str, Any]]":
+    """Return what each rank recorded of itself, and whether its process was observed.
+
+    [] of a run that an earlier release made.
+    """
+    if observation is None:
+        return []
+    return [
+        {
+            "rank": record.rank,
+            "host": one_line(record.start.host),
+            "boot-id": or_none(record.start.clock or None),
+            "pid": record.start.pid,
+            "observed": record.source in observation.observed,
+            "job-step": or_none(record.start.job_step),
+            "container": or_none(record.start.container),
+            "cpu": or_none(record.start.cpu),
+            "gpus": [one_line(each) for each in record.start.gpus],
+        }
+        for record in ranks
+    ]
 
 
 def left_out(ranks: "Sequence[RankRecord]") -> "list[dict[str, Any]]":

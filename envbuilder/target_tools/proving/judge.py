@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..messages import exit_text, one_line
 from . import reasons
-from .findings import carried, checks, left_out, libraries, or_none, timings
+from .findings import carried, checks, left_out, libraries, or_none, processes, timings
 from .mpi_library import PlanMpi
 from .rank_names import name_ranks
 from .records import RankRecord, RankRecords, label
@@ -22,6 +22,7 @@ class Expectations(NamedTuple):
     api, transport: what the ranks must talk through, and what must carry the data; a transport of
         None: anything.
     mpi: the PlanMpi; None: the plan holds no MPI.
+    nonce: of the run, on which its data depend; None: of ranks that recorded no sums.
     """
 
     ranks: int
@@ -32,11 +33,33 @@ class Expectations(NamedTuple):
     transport: "str | None" = None
     mpi: "PlanMpi | None" = None
     host: "tuple[str, ...]" = ()
+    nonce: "str | None" = None
 
     @property
     def launcher(self) -> str:
         """The name of the program that starts the ranks."""
         return PurePosixPath(self.launch[0]).name
+
+
+class LauncherNode(NamedTuple):
+    """What was observed on the node of the launcher.
+
+    boot_id, pid_namespace: of the runner; "" where the kernel hides them.
+    begin, end: seconds since 1970.
+    observed: the records whose processes were seen alive, with their start times.
+    """
+
+    host: str
+    boot_id: str
+    pid_namespace: str
+    begin: float
+    end: float
+    observed: "tuple[str, ...]"
+
+    def can_observe(self, record: RankRecord) -> bool:
+        """Return whether a rank that ran had to be seen: on this node, in this PID namespace."""
+        place = (record.start.clock, record.start.pid_namespace)
+        return all(place) and place == (self.boot_id, self.pid_namespace)
 
 
 class Outcome(NamedTuple):
@@ -50,6 +73,7 @@ class Outcome(NamedTuple):
     stacks: of each process at the time limit, by the name of its record.
     left_behind: processes that still ran when the launcher had ended by itself.
     first_gone: the record of the process that was seen to go first and before its end, if one was.
+    observation: None: of a run that an earlier release made.
     """
 
     code: "int | None"
@@ -60,6 +84,7 @@ class Outcome(NamedTuple):
     stacks: "dict[str, str]" = {}  # noqa: RUF012
     left_behind: int = 0
     first_gone: "str | None" = None
+    observation: "LauncherNode | None" = None
 
 
 def judge(records: RankRecords, outcome: Outcome, expected: Expectations) -> "dict[str, Any]":
@@ -85,6 +110,7 @@ def judge(records: RankRecords, outcome: Outcome, expected: Expectations) -> "di
         bad = [each for each in results if not each["passed"]]
         why += [f"{label(c['name'], c['dtype'], c['bytes'])}: {c['detail']}" for c in bad]
     why = why or reasons.incomplete(ranks, expected, names)
+    why = why or reasons.of_another_run(ranks, outcome, expected, names)
     if not why and outcome.code != 0:
         ending = exit_text(outcome.code)
         why.append(f"every check passed, but {expected.launcher} ended with {ending}")
@@ -106,6 +132,7 @@ def judge(records: RankRecords, outcome: Outcome, expected: Expectations) -> "di
         "mpi": agreed(f"{world.mpi} {world.mpi_version}" for world in worlds if world.mpi),
         "python": agreed(world.python for world in worlds),
         "environment": environment(ranks),
+        "processes": processes(ranks, outcome.observation),
         "libraries": libraries(ranks, expected.prefix, expected.host),
         "checks": results,
         "left-out": left_out(ranks),

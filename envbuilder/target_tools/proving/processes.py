@@ -67,7 +67,9 @@ def of_record(record: RankRecord, processes: "list[RankProcess]") -> "RankProces
     """
     for one in processes if same_machine(record) else ():
         same = record.start.pid in (one.pid, one.inner_pid)
-        if same and record.start.started in (0, one.started):
+        # qemu gives its programs a start time of its own.
+        emulated = record.start.execution == "emulated"
+        if same and (emulated or record.start.started in (0, one.started)):
             return one
     return None
 

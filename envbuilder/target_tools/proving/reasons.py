@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ..messages import exit_text, listing, one_line
+from .answers import expected as expected_answer
+from .binding import CLOCK_SKEW
 from .findings import BARRIER, barrier_problem, carried, libraries
 from .rank_failures import RankFailures
 from .rank_names import by_place, place
@@ -291,3 +293,45 @@ def incomplete(
         if said:
             return [f"the record of {names[record.source]} {listing(said)}"]
     return []
+
+
+def of_another_run(
+    ranks: "Sequence[RankRecord]",
+    outcome: "Outcome",
+    expected: "Expectations",
+    names: "Mapping[str, str]",
+) -> "list[str]":
+    """A record reports sums, a process or times that are not of this run."""
+    for record in ranks:
+        problem = wrong_answer(record, expected) or wrong_process(record, outcome)
+        if problem:
+            return [f"{names[record.source]} {problem}: its record is of another run"]
+    return []
+
+
+def wrong_answer(record: "RankRecord", expected: "Expectations") -> "str | None":
+    """Return the sum that the data of this run do not have, or None."""
+    if expected.nonce is None:
+        return None
+    for done in record.done:
+        if done.check == ALLREDUCE:
+            answer = expected_answer(expected.nonce, done.dtype, done.bytes, expected.ranks)
+            if answer is None or answer != done.answer:
+                return f"states another sum of {one_line(done.label)}"
+    return None
+
+
+def wrong_process(record: "RankRecord", outcome: "Outcome") -> "str | None":
+    """Return why the process of a record was not one of this run, or None."""
+    observation = outcome.observation
+    if observation is None:
+        return None
+    for event in filter(None, (record.start, record.end)):
+        early = observation.begin - event.unix
+        late = event.unix - observation.end
+        if max(early, late) > CLOCK_SKEW:
+            when = f"{early:.0f} s before" if early > late else f"{late:.0f} s after"
+            return f"states a time {when} the run"
+    if observation.can_observe(record) and record.source not in observation.observed:
+        return f"states process {record.start.pid}, which did not run on this node"
+    return None

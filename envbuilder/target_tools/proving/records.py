@@ -96,6 +96,12 @@ FIELDS: "dict[str, dict[str, Test]]" = {
         "api": is_text,
         "execution": is_text,
         "environment": is_environment,  # variables that shape how the ranks talk
+        "unix": is_number,  # seconds since 1970
+        "pid_namespace": is_text,  # "" where the kernel hides it
+        "job_step": or_none(is_text),
+        "container": or_none(is_text),
+        "cpu": or_none(is_text),
+        "gpus": several(is_text),
     },
     "init": {  # who the rank is, and what it runs with
         "rank": is_integer,
@@ -123,18 +129,37 @@ FIELDS: "dict[str, dict[str, Test]]" = {
         repetitions=or_none(is_integer),
         entered=several(is_number),
         left=several(is_number),
+        answer=or_none(is_text),  # the digest of a sum, see ``answers``
     ),
     "left out": {"check": is_text, "dtype": or_none(is_text), "why": is_text},
     "libraries": {"paths": several(is_text)},  # that were mapped after the traffic
     "carried": {"claims": several(is_claim)},  # as far as this rank can tell; after shutdown
     "error": {"type": is_text, "message": is_text, "traceback": is_text},
-    "end": {"failed": is_integer},
+    "end": {"failed": is_integer, "unix": is_number},
 }
-# What a line may leave out.
+# What a line may leave out: the ranks of earlier releases did not record it.
 ABSENT: "dict[str, dict[str, Any]]" = {
-    "start": {"api": "numpy", "execution": "native", "environment": {}},
+    "start": {
+        "api": "numpy",
+        "execution": "native",
+        "environment": {},
+        "unix": 0,
+        "pid_namespace": "",
+        "job_step": None,
+        "container": None,
+        "cpu": None,
+        "gpus": (),
+    },
     "init": {"framework": None},
-    "done": {"said": None, "median": None, "repetitions": None, "entered": (), "left": ()},
+    "done": {
+        "said": None,
+        "median": None,
+        "repetitions": None,
+        "entered": (),
+        "left": (),
+        "answer": None,
+    },
+    "end": {"unix": 0},
 }
 
 

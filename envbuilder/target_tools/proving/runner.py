@@ -1,6 +1,6 @@
 """Running the smoke test: start the ranks, wait, get stacks out of a hang, leave nothing behind."""
 
-import secrets
+import os
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from .. import proc
 from ..files import IrregularFileError, read_end
 from ..processes import now, start
-from .findings import execution
-from .judge import Expectations, Outcome, judge
+from .binding import new_nonce
+from .findings import end_time, execution
+from .judge import Expectations, LauncherNode, Outcome, judge
 from .mpi_library import PlanMpi, of_prefix, of_wrapper
 from .processes import MARK, POLL, collect_stacks, end_all, find, states
 from .records import RankRecords, read_ranks
@@ -53,6 +54,7 @@ class SmokeRequest(NamedTuple):
         whose answer the command puts into *folder*; one of the ``files`` that are named, or of
         those, which are the ``host``'s there; None: it holds none.
     mpi_files: these.
+    about: what the run proves, see ``binding``; the nonce of the run is bound to it.
     """
 
     command: "tuple[str, ...]"
@@ -67,15 +69,17 @@ class SmokeRequest(NamedTuple):
     transport: "str | None" = None
     mpi_from: "str | None" = None
     mpi_files: "tuple[str, ...]" = ()
+    about: "Mapping[str, Any]" = {}  # noqa: RUF012 - never changed
 
 
 def run_smoke(request: SmokeRequest, start: "Start" = start) -> "dict[str, Any]":
     """Run the test; a failure is a result, not an error.
 
-    Returns the keys ``execution`` (native or emulated) and ``result`` of an Evidence, as JSON.
+    Returns the keys ``execution`` (native or emulated), ``time``, ``run`` and ``result`` of an
+    Evidence, as JSON.
     *start* starts the command, as ``processes.start``; its errors are raised.
     """
-    nonce = secrets.token_hex(16)
+    nonce = new_nonce(request.about)
     folder = request.folder.resolve() / RECORDS
     folder.mkdir(exist_ok=True)
     try:
@@ -84,8 +88,21 @@ def run_smoke(request: SmokeRequest, start: "Start" = start) -> "dict[str, Any]"
         # Also when the user interrupts: ranks may live in sessions of their own.
         end_all(nonce, END_PATIENCE)
     told = execution(records.ranks) if records.ranks else proc.execution()
-    result = judge(records, outcome, expectations(request))
-    return {"execution": told, "result": result}
+    result = judge(records, outcome, expectations(request)._replace(nonce=nonce))
+    observation = outcome.observation
+    assert observation is not None  # noqa: S101 - every run has one
+    return {
+        "execution": told,
+        "time": end_time(records.ranks, observation.end),
+        "run": observation_json(observation),
+        "result": result,
+    }
+
+
+def observation_json(observation: LauncherNode) -> "dict[str, Any]":
+    """Return an observation as the ``run`` of an Evidence."""
+    fields = observation._asdict().items()
+    return {name.replace("_", "-"): value for name, value in fields}
 
 
 def run(
@@ -97,7 +114,7 @@ def run(
     command = [*request.command, "--out", str(folder), "--nonce", nonce]
     command += ["--ranks", str(request.ranks), "--max-bytes", str(request.max_bytes)]
     command += ["--timeout", f"{request.timeout:g}"]
-    begin = now()
+    begin, begin_unix = now(), time.time()
     with start(command, env=env, log=log, cwd=request.folder) as running:
         watched = Watch(folder, nonce, request.ranks).wait(running, request.timeout)
         seconds = now() - begin
@@ -120,6 +137,14 @@ def run(
             stacks=stacks,
             left_behind=left_behind,
             first_gone=watched.first_gone,
+            observation=LauncherNode(
+                host=os.uname().nodename,
+                boot_id=proc.boot_id(),
+                pid_namespace=proc.pid_namespace(),
+                begin=begin_unix,
+                end=time.time(),
+                observed=watched.observed,
+            ),
         )
     return records, outcome
 

@@ -26,11 +26,15 @@ STAYS = 0.4
 
 
 class WatchResult(NamedTuple):
-    """The result of waiting. All None: the time limit passed."""
+    """The result of waiting. Without a code and a rank that went: the time limit passed.
+
+    observed: the records whose processes were seen alive.
+    """
 
     code: "int | None" = None
     first_gone: "str | None" = None
     lost: bool = False
+    observed: "tuple[str, ...]" = ()
 
 
 class LivingRank(NamedTuple):
@@ -83,6 +87,7 @@ class Watch:
         self.nonce = nonce
         self.ranks = ranks
         self.noticed: "set[Path]" = set()
+        self.observed: "set[str]" = set()
         self.living: "list[LivingRank]" = []
         self.all_seen = True
         self.first_gone: "str | None" = None
@@ -102,7 +107,8 @@ class Watch:
                 time = now()
                 lost = self.gone_since is not None and time - self.gone_since > PATIENCE
                 if code is not None or time > until or lost:
-                    return WatchResult(code, self.first_gone, lost and code is None)
+                    lost = lost and code is None
+                    return WatchResult(code, self.first_gone, lost, tuple(sorted(self.observed)))
                 ended = alarm.wait(min(TICK, until - time))
 
     def _read(self, paths: "Iterable[Path]") -> "list[RankRecord]":
@@ -122,6 +128,7 @@ class Watch:
             one = of_record(record, processes)
             if one:
                 new.append(LivingRank(path, one.pid, one.started))
+                self.observed.add(record.source)
             else:
                 self.all_seen = False  # on another node, out of our sight, or gone already
         self.living += new

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from .. import sharing
 from ..errors import UsageError
+from ..proving.binding import ROOT_RUNS, record_earlier
 from ..sharing import STAMP
 from .layout import Home
 from .registry import write_registry
@@ -93,9 +94,10 @@ def open_root(
             f"use --site {found.site}, or another --root",
         )
     check_same_group(found, shared)
-    if not (path / STAMP).exists():
+    is_new = not (path / STAMP).exists()
+    if is_new:
         make_root(found)
-    check_writable(found)
+    check_writable(found, is_new)
     sharing.make_folder(path / "modulefiles", sharing.declared_group(path))
     return found
 
@@ -112,15 +114,17 @@ def check_same_group(root: Root, shared: "str | None") -> None:
     )
 
 
-def check_writable(root: Root) -> None:
+def check_writable(root: Root, is_new: bool = False) -> None:
     """Raise UsageError if this user is not a member of a shared root, or if its modes do not fit.
 
     Every verb that changes something calls it first. A root that is not shared has only its modes.
-    Raises OSError if the file system is read-only.
+    The first call records the evidence of earlier releases; *is_new*: there is none. Raises OSError
+    if the file system is read-only.
     """
     if os.statvfs(str(root.path)).f_flag & os.ST_RDONLY:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(root.path))
     if root.shared is None:
+        record_earlier(root.path, ROOT_RUNS, is_new)
         return
     if not sharing.may_write(sharing.group_number(root.shared)):
         raise UsageError(
@@ -137,6 +141,7 @@ def check_writable(root: Root) -> None:
             f"the root is shared with group {root.shared}, but {found[0][1]}",
             repair(folder, root.shared),
         )
+    record_earlier(root.path, ROOT_RUNS, is_new, mode=0o644)
 
 
 def misfits(root: Root, *homes: Home) -> "list[tuple[Path, str]]":

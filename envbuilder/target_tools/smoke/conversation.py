@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from .pattern import EXACT, Pattern, differing
+from ..proving.answers import DIGEST_ELEMENTS, EXACT, digest
+from .pattern import Pattern, differing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Conversation:
         self.asked = options.ranks
         self.rank = api.rank()
         self.size = api.size()
-        self.pattern = Pattern(numpy, self.size)
+        self.pattern = Pattern(numpy, self.size, options.nonce)
         # Values of the allreduce before, their sums, and its seconds.
         self.latest: "tuple[Array, ...]" = ()
 
@@ -122,7 +123,10 @@ class Conversation:
         self.latest = values, sums, seconds
         problem = kind_of(result, dtype, (count,)) or self.pattern.difference(result, sums)
         changed = self.pattern.difference(values, table[self.rank])
-        return problem or (changed and f"the input was changed: {changed}")
+        if problem or changed:
+            return problem or f"the input was changed: {changed}"
+        # Only the data of this run have this sum.
+        return {"problem": None, "answer": digest(result[:DIGEST_ELEMENTS].tolist())}
 
     def compare(self, result: "Array", expected: "Array") -> "str | None":
         """Return how a small result differs from what is expected, or None."""

@@ -1,5 +1,7 @@
 """Numbers whose sum over all ranks is known and exact."""
 
+from ..proving.answers import CLASSES, EXACT, FACTOR, MODULUS, SHIFT, offset
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
@@ -7,10 +9,6 @@ if TYPE_CHECKING:
 
     from .api import Array
 
-# The largest integer up to which every integer has an exact value.
-EXACT = {"int32": 2**31 - 1, "int64": 2**63 - 1}
-EXACT.update(float16=2**11, float32=2**24, float64=2**53)
-CLASSES = 251  # values per rank; below 256, so that the class of an element fits a byte
 PERIOD = 1000003  # elements after which the classes repeat: a prime, so no block size hides a shift
 
 
@@ -19,15 +17,16 @@ class Pattern:
 
     Rank r holds table[r, c] where c is the class of an element, a hash of its index: the data
     depend on both. The sum over all ranks is one number per class, so that it is known for any
-    number of ranks and elements without adding arrays, and without the runtime.
+    number of ranks and elements without adding arrays, and without the runtime. ``answers``
+    computes the same sums without numpy.
     """
 
-    def __init__(self, numpy: "ModuleType", ranks: int) -> None:
+    def __init__(self, numpy: "ModuleType", ranks: int, nonce: str = "") -> None:
         self.numpy = numpy
         self.ranks = ranks
-        # A multiplicative hash; no product of these numbers needs more than 63 bits.
-        mixed = numpy.arange(1, PERIOD + 1, dtype="int64") * 2654435761 % 2**32
-        mixed ^= mixed >> 15
+        start = 1 + offset(nonce)
+        mixed = numpy.arange(start, start + PERIOD, dtype="int64") * FACTOR % MODULUS
+        mixed ^= mixed >> SHIFT
         self.classes = (mixed % CLASSES).astype("uint8")
 
     def tables(self, dtype: str) -> "tuple[Array, Array]":

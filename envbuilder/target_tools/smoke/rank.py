@@ -45,6 +45,8 @@ OVERTIME = 10
 # Seconds between the last record of a failed rank and its exit: most launchers end all ranks
 # when one exits with an error, and the others shall have written their last record by then.
 PARTING = 0.5
+# Seconds that a rank lives at least: the runner looks for processes several times in this period.
+OBSERVABLE = 0.5
 
 
 def begin(options: argparse.Namespace) -> Recorder:
@@ -71,6 +73,12 @@ def begin(options: argparse.Namespace) -> Recorder:
         launcher_rank=rank_env.launcher_rank(),
         api=options.api,
         environment=rank_env.shaping(),
+        unix=time.time(),
+        pid_namespace=proc.pid_namespace(),
+        job_step=rank_env.job_step(),
+        container=rank_env.container(),
+        cpu=proc.cpu_kind(),
+        gpus=proc.gpu_kinds(),
     )
     return recorder
 
@@ -109,7 +117,7 @@ def converse(options: argparse.Namespace, recorder: Recorder) -> None:
     recorder.write("libraries", paths=traffic.libraries())
     recorder.check("shutdown", api.shutdown)
     recorder.write("carried", claims=api.carried())
-    recorder.write("end", failed=recorder.failed)
+    recorder.write("end", failed=recorder.failed, unix=time.time())
 
 
 def parse(arguments: "list[str] | None") -> argparse.Namespace:
@@ -140,6 +148,7 @@ def parse(arguments: "list[str] | None") -> argparse.Namespace:
 
 def main(arguments: "list[str] | None" = None) -> int:
     options = parse(arguments)
+    begun = time.monotonic()
     recorder = begin(options)
     try:
         converse(options, recorder)
@@ -150,5 +159,6 @@ def main(arguments: "list[str] | None" = None) -> int:
         time.sleep(PARTING)
         # Not through the interpreter's exit: MPI would wait there for the other ranks.
         os._exit(1)
-    time.sleep(PARTING if recorder.failed else 0)
+    lived = time.monotonic() - begun
+    time.sleep(PARTING if recorder.failed else max(0.0, OBSERVABLE - lived))
     return 1 if recorder.failed else 0

@@ -1,10 +1,11 @@
 """What is in the environment of each process: rank, size and local rank, as launchers set them;
-variables that shape how the ranks talk.
+variables that shape how the ranks talk; the job step and the container that the process is in.
 """
 
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path, PurePath
 
 # (rank, size, rank on the node, processes on the node) as each launcher names them. torchrun and
 # horovodrun come first: they may themselves have been started by one of the others.
@@ -20,6 +21,10 @@ NAMES = (
     ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
     ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_TASKS_PER_NODE"),
 )
+# The number of the job, as schedulers set it.
+JOBS = ("SLURM_JOB_ID", "LSB_JOBID", "PBS_JOBID")
+# The files by which these runtimes mark their containers.
+CONTAINER_MARKS = (("/.dockerenv", "docker"), ("/run/.containerenv", "podman"))
 # PMIx tells the rank but not the size.
 RANKS = [names[0] for names in NAMES] + ["PMIX_RANK"]
 
@@ -45,6 +50,25 @@ def place() -> "tuple[int, int, int, int] | None":
                 size if local_size is None else local_size,
             )
     return None
+
+
+def job_step(environ: "Mapping[str, str]" = os.environ) -> "str | None":
+    """Return the job of a scheduler, with its step where the scheduler has steps, or None."""
+    name = next((name for name in JOBS if environ.get(name)), None)
+    if name is None:
+        return None
+    scheduler = name.partition("_")[0].lower()
+    step = environ.get(f"{scheduler.upper()}_STEP_ID")
+    return f"{scheduler} {environ[name]}" + (f".{step}" if step else "")
+
+
+def container(environ: "Mapping[str, str]" = os.environ) -> "str | None":
+    """Return the container that this process is in, by its runtime and image, or None."""
+    for runtime in ("apptainer", "singularity"):
+        image = environ.get(f"{runtime.upper()}_CONTAINER")
+        if image:
+            return f"{runtime} {PurePath(image).name}"
+    return next((name for path, name in CONTAINER_MARKS if Path(path).exists()), None)
 
 
 def _number(text: str) -> "int | None":

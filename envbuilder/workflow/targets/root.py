@@ -67,6 +67,10 @@ def root_lock(request: CreateRequest) -> Lock:
     lock, home, context = request.source, home_of(request), request.context
     if isinstance(lock, Planned):
         lock = lock_of_root(lock, home, context, relock=request.options.relock)
+    # No decision: the lock of another partition may be reused, and is proved in this one.
+    partition = request.plan_inputs.chosen.partition_name
+    plan = lock.plan.model_copy(update={"partition": partition})
+    lock = lock.model_copy(update={"plan": plan})
     files.write_atomically(home.last_lock, lock.text())
     # Read to plan, and of no use where the lock is one that was there.
     close_engine(context)
@@ -123,11 +127,13 @@ def result(request: CreateRequest, lock: Lock, number: int) -> CreateResult:
     """Return what is known of a published number."""
     home = home_of(request)
     version = publish.find_version(home, number)
-    proofs = newest_passed(read_all(home.evidence(version.id)).evidence)
+    records = read_all(home, version, environment_lock.read_lock(home, version))
+    proofs = newest_passed(records.evidence)
     if not proofs:
         raise BuildError(
             "environment.evidence-missing",
             f"{home.name}/{number} is published, but its evidence is missing",
+            *records.claimed,
             f"run the smoke test again: envbuild smoke {home.name}/{number} --root '{home.root}'",
         )
     return CreateResult(
