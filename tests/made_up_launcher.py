@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from envbuilder.launching.launchers import LAUNCHERS
-from envbuilder.launching.launchers.protocol import Traits
+from envbuilder.launching.launchers.protocol import JobTraits, Traits
 from envbuilder.model.launch import LaunchRequest, Words
 
 COMMAND: Words = ("palsrun",)
@@ -21,7 +21,7 @@ def once_a_node(request: LaunchRequest) -> Words:
     return (*COMMAND, "-n", str(request.nodes), "--ppn", "1")
 
 
-TRAITS = Traits(scheduler="pjm", once_a_node=once_a_node, outside_image=True)
+TRAITS = Traits(job=JobTraits(scheduler="pjm", once_a_node=once_a_node, outside_image=True))
 
 
 def add_launcher(monkeypatch: pytest.MonkeyPatch) -> str:

@@ -12,6 +12,7 @@ from ..model.outcome import BundleResult, CreateResult, ImageResult
 from ..model.plan import Lock
 from ..workflow.context import Context
 from ..workflow.emulate import OFFER, can_emulate
+from ..workflow.image_base import check_image
 from ..workflow.image_inputs import ImageInputs, image_inputs
 from ..workflow.load import PlanInputs, Reading, load, plan_recipe
 from ..workflow.lock import check_derived, named_lock
@@ -31,6 +32,7 @@ def create(
     """
     if options.image:
         asked = image_inputs(options.image, options.choice, context)
+        check_image(asked.base, asked.plan_inputs, context)
     else:
         asked = ImageInputs(load(options.choice, context))
     plan_inputs = asked.plan_inputs

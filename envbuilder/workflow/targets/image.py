@@ -14,7 +14,6 @@ from ...model.evidence import Tier
 from ...model.outcome import ImageResult
 from ...model.plan import Lock
 from ..image import ImageRequest, build_image, check_places
-from ..image_base import check_image
 from ..image_binds import check_binds
 from ..options import ImageOptions
 from . import bundle
@@ -31,7 +30,6 @@ def make(request: CreateRequest) -> ImageResult:
     What fails leaves no image.
     """
     check_modules(request)
-    check_image(request.base, request.plan_inputs, request.context)
     request.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".envbuild-", dir=request.output) as scratch:
         downloads, folder = Path(scratch) / "downloads", Path(scratch) / "image" / BUNDLE_FOLDER
