@@ -28,7 +28,7 @@ for name in python3 python3.13 python3.12 python3.11 python3.10; do
 done
 [ -n "$python" ] || { echo "no Python >= 3.10 with venv on PATH; name one: PYTHON=... bash ci/test.sh" >&2; exit 9; }
 
-# Of how many parts which one runs.
+# Which part of how many parts runs.
 long='' part=1 parts=1
 if [[ "$*" =~ ^-m\ long(\ ([1-9])/([1-9]))?$ ]]; then
     long=yes part=${BASH_REMATCH[2]:-1} parts=${BASH_REMATCH[3]:-1}
@@ -241,6 +241,8 @@ lane "$tool" python -m pytest -n 2 --dist loadfile --no-loadscope-reorder "${wor
 wait "$elsewhere" || code=$?
 say "$((SECONDS / 60)) min $((SECONDS % 60)) s"
 if [ -n "$long" ] && [ "$code" = 0 ]; then
-    note_long "part $part of $parts, $((SECONDS / 60)) min"
+    of=''
+    [ "$parts" = 1 ] || of="part $part of $parts, "
+    note_long "$of$((SECONDS / 60)) min"
 fi
 exit "$code"

@@ -157,8 +157,7 @@ def info(
         DocumentForm | None,
         typer.Option(
             "--as",
-            help="Print a document instead: the bill of materials (CycloneDX), the provenance "
-            "(in-toto), or the recipe or site that it was built from.",
+            help="Print a document: bill of materials, provenance, recipe or site of the build.",
             show_default=False,
         ),
     ] = None,

@@ -203,8 +203,8 @@ def _input(
         raise UsageError(
             "environment.no-input",
             f"the {form} of {home.name}/{version.number} is not in its root",
-            "a detected site has no document, and development versions before 27 November 2026 "
-            "did not keep documents",
+            "a detected site has no document; the documents of a lock that was made from another "
+            "text are not kept; and earlier development versions kept none",
         )
     text = read(file).text
     return Attestation(

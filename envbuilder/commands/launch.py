@@ -33,7 +33,6 @@ from ..workflow.launch_requests import (
     facts_at,
     facts_of,
     missing_launcher,
-    partition_of_job,
     programs_launcher,
     reads_tf_config,
 )
@@ -49,6 +48,7 @@ from ..workflow.published import (
     read_published,
     select,
 )
+from ..workflow.site_contents import partition_of_job
 
 if TYPE_CHECKING:
     from ..workflow.image_contract import HostedImage

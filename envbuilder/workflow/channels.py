@@ -30,8 +30,6 @@ def with_channels(inputs: PlanInputs, context: Context, reading: Reading) -> Kno
     Raises BuildError for a channel that cannot be read, MissingToolError without what reads it.
     """
     knowledge, copies = inputs.knowledge.value, inputs.site.channels
-    if not inputs.backend.TRAITS.channels:
-        return knowledge
     to_read = {
         name: knowledge.channels[name]
         for name in inputs.recipe.value.channels

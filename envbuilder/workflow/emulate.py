@@ -31,9 +31,10 @@ from ..render.build import render_text
 from ..target_tools.files import LARGE_BYTES, canonical_json, read_json
 from ..target_tools.root.layout import Home, Version
 from .context import Context
-from .launch_requests import facts_there, site_of
+from .launch_requests import facts_there
 from .load import PlanInputs
 from .prove import evidence_of, proving_in, script_starts
+from .site_contents import site_of
 
 OFFER = "--emulate builds and tests it on this machine in qemu"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..model.plan import Plan
 from ..root.inputs import InputFile, input_folders, recipe_text, site_texts
 from ..target_tools.root.layout import Home
 from ..target_tools.trust import distrust
@@ -13,21 +14,26 @@ from .context import Context
 from .load import PlanInputs
 
 
-def input_texts(inputs: PlanInputs) -> dict[str, str]:
-    """Return the texts of the documents under their places in the build folder.
+def input_texts(inputs: PlanInputs, plan: Plan) -> dict[str, str]:
+    """Return the texts of the documents of a plan under their places in the build folder.
 
-    Raises UsageError if one has changed since it was read. A detected site has no document.
+    A plan that is locked may be made of other documents than *inputs*: those are not kept, and a
+    detected site has no document. Raises UsageError if a document has changed since it was read.
     """
     recipe, chosen, folders = inputs.recipe, inputs.chosen, inputs.folders
-    given = _is_given(recipe.path, folders)
-    texts = recipe_text(InputFile(recipe.path, recipe.sha256, given))
-    if chosen.path is None:
+    planned = {(each.kind, each.sha256) for each in plan.inputs}
+    texts: dict[str, str] = {}
+    if ("recipe", recipe.sha256) in planned:
+        given = _is_given(recipe.path, folders)
+        texts |= recipe_text(InputFile(recipe.path, recipe.sha256, given))
+    if chosen.path is None or ("site", chosen.sha256) not in planned:
         return texts
     given = _is_given(chosen.path, [each / "sites" for each in folders])
     site, snapshot = InputFile(chosen.path, chosen.sha256, given), None
-    if name := chosen.site.snapshot:
+    name = chosen.site.snapshot
+    if name and ("snapshot", inputs.snapshot_sha256) in planned:
         snapshot = InputFile(chosen.path.parent / name, inputs.snapshot_sha256, given)
-    return {**texts, **site_texts(site, snapshot)}
+    return texts | site_texts(site, snapshot)
 
 
 def _is_given(file: Path, folders: Sequence[Path]) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ..documents.site_choice import ChosenSite, choose_site, with_partition
+from ..documents.site_choice import ChosenSite
 from ..errors import UsageError
 from ..knowledge.rows import Component
 from ..launching.launchers import LAUNCHERS, launch_line, launch_words, own_launcher, site_shape
@@ -39,7 +39,7 @@ from ..runtimes import RUNTIMES
 from .context import Context
 from .entries import runtime_launcher
 from .hosts import HostList
-from .site_contents import site_search, snapshot_of
+from .site_contents import site_of, snapshot_of
 
 if TYPE_CHECKING:
     from .load import PlanInputs
@@ -123,34 +123,9 @@ def facts_of(planned: Plan, plan_inputs: PlanInputs) -> LaunchFacts:
     )
 
 
-def partition_of_job(chosen: ChosenSite, context: Context) -> str | None:
-    """Return the partition of the job that the shell is in, where the site describes it."""
-    here = (context.environ.get(each.PARTITION) for each in SCHEDULERS.values())
-    return next((each for each in here if each in chosen.site.partitions), None)
-
-
 def facts_at(plan: Plan, asked: str | None, partition: str | None, context: Context) -> LaunchFacts:
     """Return what every launch line of an environment is made from; see ``site_of``."""
     return facts_there(plan, site_of(plan, asked, partition, context), context)
-
-
-def site_of(plan: Plan, asked: str | None, partition: str | None, context: Context) -> ChosenSite:
-    """Return the site of an environment.
-
-    Its partition is the one that was said, or that the job is in. Raises UsageError where another
-    site is asked for, and where its own cannot be found.
-    """
-    search = site_search(context)
-    chosen = choose_site(asked or search.from_environ or plan.site, search)
-    if chosen.site.name != plan.site:
-        if asked:
-            raise UsageError(
-                "site.mismatch",
-                f"{plan.recipe} is for site {plan.site}, not for {chosen.site.name}",
-                f"use --site {plan.site}, or the file of that name",
-            )
-        chosen = choose_site(plan.site, search)
-    return with_partition(chosen, partition or partition_of_job(chosen, context))
 
 
 def facts_there(plan: Plan, chosen: ChosenSite, context: Context) -> LaunchFacts:

@@ -57,10 +57,8 @@ def find_root(where: RootOptions, context: Context) -> Root | None:
 
 def local_root(where: RootOptions, context: Context) -> Root | None:
     """Return the root that is named, or the site's; None: there is none."""
-    path, chosen = _place(where, context)
-    if chosen is None or is_root(path):
-        return read_root(path) if is_root(path) else None
-    return _used_root(where, context)
+    path, _ = _place(where, context)
+    return read_root(path) if is_root(path) else None
 
 
 def existing_root(where: RootOptions, context: Context) -> Root:
@@ -69,21 +67,21 @@ def existing_root(where: RootOptions, context: Context) -> Root:
     Raises UsageError if none does, or if several were used.
     """
     path, chosen = _place(where, context)
-    if chosen is None or is_root(path):
-        if chosen:
-            context.reporter.say(chosen.describe())
+    if chosen is None:
         return read_root(path)
-    return _used_root(where, context) or read_root(path)
+    context.reporter.say(chosen.describe())
+    site = chosen.site.name if where.site else None
+    used = None if is_root(path) else _used_root(site, where.arch, context)
+    return used or read_root(path)
 
 
-def _used_root(where: RootOptions, context: Context) -> Root | None:
-    """Return the only root that the user created environments in; None if there is none."""
+def _used_root(site: str | None, arch: str | None, context: Context) -> Root | None:
+    """Return the only root that the user created environments in; None if there is none.
+
+    *site* and *arch*: those that the user named. Raises UsageError if there are several.
+    """
     roots = list(filter(None, map(_readable_root, used_roots(context.environ))))
-    fitting = [
-        each
-        for each in roots
-        if where.site in (None, each.site) and where.arch in (None, each.arch)
-    ]
+    fitting = [each for each in roots if site in (None, each.site) and arch in (None, each.arch)]
     if len(fitting) > 1:
         raise UsageError(
             "root.ambiguous",
@@ -91,7 +89,8 @@ def _used_root(where: RootOptions, context: Context) -> Root | None:
             *(f"--root '{each.path}'" for each in fitting[:_MOST_SHOWN]),
         )
     if fitting:
-        context.reporter.say(f"root {fitting[0].path}: the site has none, and this one was used")
+        path = fitting[0].path
+        context.reporter.say(f"the site has no root; using {path}, which you created")
     return fitting[0] if fitting else None
 
 

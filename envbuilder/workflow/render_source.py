@@ -19,12 +19,13 @@ from ..root.environments import places_of
 from ..target_tools.root.layout import Home
 from .context import Context
 from .image_inputs import ImageInputs
-from .launch_requests import facts_of, facts_there, site_of
+from .launch_requests import facts_of, facts_there
 from .load import PlanInputs, Planned, Reading, load
 from .lock import named_lock
 from .options import RenderOptions
 from .places import root_path
 from .published import Published, check_programs, environments_of, find_published, select
+from .site_contents import site_of
 from .texts import subject_of
 
 

@@ -5,11 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..base import canonical_json, sha256_text
-from ..documents.site_choice import DESCRIBE, NOT_DESCRIBED, ChosenSite, SiteSearch
+from ..documents.site_choice import (
+    DESCRIBE,
+    NOT_DESCRIBED,
+    ChosenSite,
+    SiteSearch,
+    choose_site,
+    with_partition,
+)
 from ..documents.snapshots import lacks_snapshot, snapshot_command
-from ..errors import EnvbuildError
+from ..errors import EnvbuildError, UsageError
+from ..launching.schedulers import SCHEDULERS
 from ..model.base_image import BaseImage
-from ..model.plan import SiteFinding
+from ..model.plan import Plan, SiteFinding
 from ..model.site import Site, Snapshot
 from ..target_tools.files import sha256_of
 from ..text import LONG, counted, shown
@@ -27,6 +35,31 @@ def site_search(context: Context) -> SiteSearch:
 
     named = context.environ.get("ENVBUILD_SITE")
     return SiteSearch(context.folders, context.knowledge, entries(), named, detect)
+
+
+def partition_of_job(chosen: ChosenSite, context: Context) -> str | None:
+    """Return the partition of the job that the shell is in, where the site describes it."""
+    here = (context.environ.get(each.PARTITION) for each in SCHEDULERS.values())
+    return next((each for each in here if each in chosen.site.partitions), None)
+
+
+def site_of(plan: Plan, asked: str | None, partition: str | None, context: Context) -> ChosenSite:
+    """Return the site of an environment.
+
+    Its partition is the one that was said, or that the job is in. Raises UsageError where another
+    site is asked for, and where its own cannot be found.
+    """
+    search = site_search(context)
+    chosen = choose_site(asked or search.from_environ or plan.site, search)
+    if chosen.site.name != plan.site:
+        if asked:
+            raise UsageError(
+                "site.mismatch",
+                f"{plan.recipe} is for site {plan.site}, not for {chosen.site.name}",
+                f"use --site {plan.site}, or the file of that name",
+            )
+        chosen = choose_site(plan.site, search)
+    return with_partition(chosen, partition or partition_of_job(chosen, context))
 
 
 def snapshot_of(

@@ -69,7 +69,15 @@ def with_facts(made: Made, **facts: object) -> tuple[Unchecked, ...]:
     [
         ({"series": None, "version": None}, {"package.python-unmet", "package.other-abi"}),
         ({"library": None}, {"library.other-machine"}),
-        ({"native": False}, {"library.missing", "library.version-missing"}),
+        (
+            {"native": False},
+            {
+                *("library.missing", "library.version-missing", "library.overruled"),
+                *("mpi.two-in-process", "mpi.other-launcher"),
+                *("nccl.two-in-process", "openmp.two-in-process"),
+            },
+        ),
+        ({"mounts": ()}, {"path.no-programs", "path.cache-without-locks"}),
         ({"isa": None}, {"library.newer-processor"}),
         ({"target": TargetSite("far", ("x86_64",), None)}, {"library.newer-processor"}),
     ],
@@ -78,6 +86,22 @@ def test_a_fact_that_is_missing(made: Made, facts: dict[str, object], expected: 
     found = {each.id: each for each in with_facts(made, **facts)}
     assert expected <= found.keys()
     assert {found[name].number for name in expected} == {0}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "finding", "unchecked"),
+    [(">=3.11.4", 0, 1), ("<3.11.5", 0, 1), (">=3.11", 0, 0), (">=3.12", 1, 0)],
+)
+def test_a_series_alone_decides_what_all_its_releases_fit(
+    made: Made, wanted: str, finding: int, unchecked: int
+) -> None:
+    made.install("one", "1", f"Requires-Python: {wanted}")
+    environment = read_environment(made.prefix, {})
+    python = replace(environment.interpreter, version=None, series="3.11")
+    looked = checks.run(replace(environment, interpreter=python))
+    name = "package.python-unmet"
+    assert sum(each.id == name for each in looked.findings) == finding
+    assert sum(each.number for each in looked.unchecked if each.id == name) == unchecked
 
 
 def test_every_form_shows_it(made: Made, check: Validate) -> None:

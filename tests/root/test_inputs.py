@@ -19,7 +19,7 @@ from envbuilder.target_tools.root.layout import Home
 from envbuilder.target_tools.root.store import open_root
 from envbuilder.workflow.context import Context
 from envbuilder.workflow.inputs import input_texts, with_inputs
-from envbuilder.workflow.load import load
+from envbuilder.workflow.load import load, plan_recipe
 from envbuilder.workflow.options import PlanOptions
 from tests.cli.published import PROGRAMS, planned, publish_plan
 from tests.verbs import problem_ids
@@ -46,6 +46,11 @@ def run(*words: object, **env: str | None) -> Result:
 
 def context() -> Context:
     return open_session(as_json=True, recipes=None).context
+
+
+def texts_of(choice: PlanOptions) -> dict[str, str]:
+    inputs = load(choice, context())
+    return input_texts(inputs, plan_recipe(inputs, context()).plan)
 
 
 def write(build: Path, texts: dict[str, str]) -> None:
@@ -87,7 +92,7 @@ class Environment:
         version = publish_plan(root, plan, PROGRAMS)
         self.home, self.id = Home(root, "allreduce"), version.id
         self.build = self.home.build(version.id)
-        write(self.build, input_texts(load(documents.choice, context())))
+        write(self.build, texts_of(documents.choice))
         self.recipe_text = documents.recipe.read_text(encoding="utf-8")
         shutil.rmtree(documents.folder)
 
@@ -130,7 +135,7 @@ def test_info_prints_them(environment: Environment) -> None:
 
 
 def test_a_shipped_recipe_that_is_newer_counts_before_the_kept_one(tmp_path: Path) -> None:
-    texts = input_texts(load(PlanOptions("allreduce", site="local"), context()))
+    texts = texts_of(PlanOptions("allreduce", site="local"))
     assert [*texts] == ["inputs/named/allreduce.yaml"]
     old = texts["inputs/named/allreduce.yaml"].replace('mpi4py: ">=4"', 'mpi4py: "==4.0.*"')
     home = Home(tmp_path, "allreduce")
@@ -150,10 +155,18 @@ def test_a_document_that_others_may_write_does_not_count(environment: Environmen
 
 def test_a_document_that_changes_meanwhile_is_refused(documents: Documents) -> None:
     inputs = load(documents.choice, context())
+    plan = plan_recipe(inputs, context()).plan
     documents.site.write_text(SITE + "# another text\n", encoding="utf-8")
     with pytest.raises(UsageError) as raised:
-        input_texts(inputs)
+        input_texts(inputs, plan)
     assert raised.value.id == "document.changed"
+
+
+def test_documents_of_another_text_than_the_lock_s_are_not_kept(documents: Documents) -> None:
+    plan = plan_recipe(load(documents.choice, context()), context()).plan
+    for file in (documents.recipe, documents.site):
+        file.write_text(file.read_text(encoding="utf-8") + "# another text\n", encoding="utf-8")
+    assert input_texts(load(documents.choice, context()), plan) == {}
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...inspect.facts import Environment, Mount
 from ...inspect.machine import mount_of
 from ...inspect.observation import seen
-from .protocol import Violation, check
+from .protocol import Outcome, Undecided, Violation, check
 
 # Whose files lie on other machines. Of tmpfs and the like nothing has to be said.
 _NETWORK = (
@@ -25,7 +25,8 @@ _CACHES = (
 _MOUNT = "https://man7.org/linux/man-pages/man8/mount.8.html"
 
 
-def _no_programs(environment: Environment) -> Iterator[Violation]:
+def _no_programs(environment: Environment) -> Iterator[Outcome]:
+    yield from _unknown_mounts(environment)
     mount = _mount(environment, str(environment.prefix))
     if mount and "noexec" in mount.options:
         yield Violation(
@@ -33,7 +34,8 @@ def _no_programs(environment: Environment) -> Iterator[Violation]:
         )
 
 
-def _temporary(environment: Environment) -> Iterator[Violation]:
+def _temporary(environment: Environment) -> Iterator[Outcome]:
+    yield from _unknown_mounts(environment)
     folder = environment.environ.get("TMPDIR", "")
     mount = _mount(environment, folder)
     if mount and mount.kind in _NETWORK:
@@ -43,7 +45,14 @@ def _temporary(environment: Environment) -> Iterator[Violation]:
         )
 
 
-def _without_locks(environment: Environment) -> Iterator[Violation]:
+def _unknown_mounts(environment: Environment) -> Iterator[Undecided]:
+    """Yield that nothing is known of the mounts. What an image lies on says nothing of it."""
+    if not environment.mounts and not environment.root:
+        yield Undecided("the mounts of this machine cannot be read")
+
+
+def _without_locks(environment: Environment) -> Iterator[Outcome]:
+    yield from _unknown_mounts(environment)
     for name in _CACHES:
         folder = environment.environ.get(name, "")
         mount = _mount(environment, folder)

@@ -9,7 +9,7 @@ from ...inspect.facts import Environment, NativeLibrary, arch_of
 from ...inspect.mpi import holds
 from ...inspect.observation import seen
 from ...target_tools.elf import machine_words
-from .protocol import Outcome, Undecided, Violation, check
+from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, check
 
 # The driver's libraries are on machines with a GPU alone; login nodes have none.
 _DRIVER = re.compile(r"lib(cuda|nvidia-ml|nvcuvid|nvidia-encode)\.so\b")
@@ -26,14 +26,13 @@ _OPTIONAL = {
 }
 # What conda-forge's packages for one level of the processor need; its version is the level.
 _MICROARCH = "_x86_64-microarch-level"
-_NOT_SEARCHED = "libraries are searched only on a machine of their architecture"
 _NO_MACHINE = "the architecture of the Python is unknown"
 _LD_SO = "https://man7.org/linux/man-pages/man8/ld.so.8.html"
 
 
 def _missing(environment: Environment) -> Iterator[Outcome]:
     if not environment.native:
-        yield Undecided(_NOT_SEARCHED)
+        yield Undecided(NOT_SEARCHED)
         return
     for each in environment.libraries:
         if each.variant and each.stem in environment.usable:
@@ -145,7 +144,7 @@ def _x86_64(level: int) -> str:
 def _version_missing(environment: Environment) -> Iterator[Outcome]:
     """Look at versions of symbols but those of glibc: GLIBCXX_3.4.29, GOMP_5.0, libcudart.so.12."""
     if not environment.native:
-        yield Undecided(_NOT_SEARCHED)
+        yield Undecided(NOT_SEARCHED)
         return
     has: dict[tuple[str, str], bool] = {}
     for each in environment.libraries:
@@ -168,8 +167,11 @@ def _version_missing(environment: Environment) -> Iterator[Outcome]:
                 )
 
 
-def _overruled(environment: Environment) -> Iterator[Violation]:
+def _overruled(environment: Environment) -> Iterator[Outcome]:
     """Tell of each library that is overruled once, with the first that needs it."""
+    if not environment.native:
+        yield Undecided(NOT_SEARCHED)
+        return
     told: set[str] = set()
     for each in environment.libraries:
         for name, own in each.overruled.items():

@@ -7,19 +7,24 @@ from collections.abc import Iterator
 from ...inspect.facts import Environment
 from ...inspect.loaded import first_launcher, loaded_mpis
 from ...inspect.observation import seen
-from .protocol import Violation, check
+from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, check
 from .together import two
 
 
-def _two_in_process(environment: Environment) -> Iterator[Violation]:
+def _two_in_process(environment: Environment) -> Iterator[Outcome]:
     yield from two(environment, loaded_mpis(environment))
 
 
-def _other_launcher(environment: Environment) -> Iterator[Violation]:
-    launcher = first_launcher(environment)
-    if launcher is None:
+def _other_launcher(environment: Environment) -> Iterator[Outcome]:
+    if not environment.native:
+        yield Undecided(NOT_SEARCHED)
         return
-    for those in loaded_mpis(environment).values():
+    launcher, mpis = first_launcher(environment), loaded_mpis(environment)
+    if launcher is None:
+        if mpis:
+            yield Undecided("no launcher of an MPI is on PATH")
+        return
+    for those in mpis.values():
         if launcher.kin not in {each.mpi.kin for each in those}:
             one = those[0]
             what, where = environment.name(one.native.path), environment.short(launcher.path)

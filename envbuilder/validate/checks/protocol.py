@@ -13,6 +13,8 @@ from ...knowledge.terms import Severity
 from ...model.validation import CheckInfo, Finding, Observation
 from ...target_tools.messages import one_line
 
+NOT_SEARCHED = "libraries are searched only on a machine of their architecture"
+
 # So many places are named; of more, their number.
 MOST_EVIDENCE = 8
 

@@ -213,18 +213,20 @@ def _other_python(environment: Environment) -> Iterator[Outcome]:
     if python is None:
         yield Undecided(_NO_SERIES)
         return
+    # Of a series alone every patch release may be meant: 3.11 does not decide >=3.11.4.
+    releases = [python] if environment.interpreter.version else [f"{python}.0", f"{python}.999"]
     for each in environment.distributions:
         try:
-            fits = not each.requires_python or Version(python) in SpecifierSet(each.requires_python)
+            wanted = SpecifierSet(each.requires_python or "")
+            fits = {Version(release) in wanted for release in releases}
         except ValueError:
             text = f"{each}: {each.requires_python}"
             yield Undecided("the version or range of Python cannot be read", text)
             continue
-        if not fits and not environment.interpreter.version:
-            # 3.11 alone does not decide >=3.11.4.
+        if len(fits) > 1:
             text = f"{each}: {each.requires_python}"
             yield Undecided("only the series of the Python is known", text)
-        elif not fits:
+        elif fits == {False}:
             yield Violation(
                 f"{each} requires Python {each.requires_python}, this is {python}",
                 (seen(_metadata(environment, each), "Requires-Python", each.requires_python),),

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from ...inspect.facts import Environment
 from ...inspect.loaded import Loaded, loaded
-from .protocol import Violation, check
+from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, check
 
 _NCCL = re.compile(r"libnccl\.so\b")
 # LLVM's OpenMP and Intel's, which is made of it; wheels put a hash behind the name of theirs. GNU's
@@ -16,8 +16,11 @@ _NCCL = re.compile(r"libnccl\.so\b")
 _LLVM_OPENMP = re.compile(r"lib(iomp5|omp)(-[0-9a-f]+)?\.so\b")
 
 
-def two(environment: Environment, modules: Mapping[str, Sequence[Loaded]]) -> Iterator[Violation]:
+def two(environment: Environment, modules: Mapping[str, Sequence[Loaded]]) -> Iterator[Outcome]:
     """Yield the first two libraries that come together: in one module, or in two."""
+    if not environment.native:
+        yield Undecided(NOT_SEARCHED)
+        return
     for those in modules.values():
         for one, other in combinations(those, 2):
             if one.native is other.native and one.real != other.real:
@@ -50,11 +53,11 @@ def loaded_nccls(environment: Environment) -> dict[str, list[Loaded]]:
     return loaded(environment, _NCCL)
 
 
-def _two_nccls(environment: Environment) -> Iterator[Violation]:
+def _two_nccls(environment: Environment) -> Iterator[Outcome]:
     yield from two(environment, loaded_nccls(environment))
 
 
-def _two_openmps(environment: Environment) -> Iterator[Violation]:
+def _two_openmps(environment: Environment) -> Iterator[Outcome]:
     yield from two(environment, loaded(environment, _LLVM_OPENMP))
 
 

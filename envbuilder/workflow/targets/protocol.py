@@ -64,7 +64,7 @@ class CreateRequest:
         """Return the texts of a build folder, by file. *start*: starts the smoke test."""
         inputs = self.plan_inputs
         texts = build_texts(lock, places, inputs.prefix_of(lock.plan), inputs.folders, start)
-        return {**texts, **input_texts(inputs)}
+        return {**texts, **input_texts(inputs, lock.plan)}
 
 
 class Target(Protocol):
