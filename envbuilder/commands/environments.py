@@ -283,7 +283,8 @@ def rollback(root: stamp.Root, name: str, number: int | None, context: Context) 
     """Change the default only: to *number*, or to the newest one before the default.
 
     Running jobs and the modules themselves are not touched. It waits for no build: the lock it
-    takes only keeps a ``remove`` from taking away the number that becomes the default.
+    takes only keeps a ``remove`` from taking away the number that becomes the default. A number
+    without evidence that counts becomes the default with a warning.
     """
     # With a number no default is needed: one that is lost or damaged is written anew.
     home, _ = find(root, name if number is None else f"{name.partition('/')[0]}/{number}")
@@ -294,6 +295,11 @@ def rollback(root: stamp.Root, name: str, number: int | None, context: Context) 
         wanted = number_before_default(home) if number is None else number
         version = publish.find_version(home, wanted)
         publish.set_default(home, version)
+        row = _listed(home, version)
+    for problem in (*row.damaged, *row.claimed):
+        context.reporter.warn(problem)
+    if row.tier is None:
+        context.reporter.warn(f"{home.name}/{version.number} has no smoke test that passed")
     return DefaultChange(environment=home.name, before=before, now=version.number)
 
 

@@ -269,6 +269,21 @@ def test_forged_evidence_is_claimed_and_does_not_count(
     assert "claims" in text
 
 
+def test_rollback_warns_of_a_number_whose_evidence_does_not_count(place: Place) -> None:
+    words = ["rollback", "allreduce", "--to", "1", "--root", str(place.home.root)]
+    unproved = CliRunner().invoke(app, words)
+    assert unproved.exit_code == 0
+    assert "has no smoke test that passed" in unproved.stderr
+    copied(place)
+    forged = CliRunner().invoke(app, words)
+    assert forged.exit_code == 0
+    assert "does not count: " in forged.stderr
+    run = place.bound()
+    shutil.rmtree(place.folder / "0001") if run.name != "0001" else None
+    proved_again = CliRunner().invoke(app, words)
+    assert "no smoke test" not in proved_again.stderr
+
+
 def test_bound_evidence_counts_with_the_time_at_which_its_ranks_ended(place: Place) -> None:
     edit(place.bound(), time="2026-01-01T00:02:00Z")
     own = row(place)

@@ -1,0 +1,192 @@
+"""Commands killed at moments that nothing singles out, then repeated: the next run succeeds.
+
+The moments of a ``create`` that differ in kind: test_killed.py. ENVBUILD_TEST_KILLS states how
+often each command is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+from conda_tools import make_channel
+from emulated_tools import SECONDS
+from image_tools import QUICK, debian_base
+from integration_tools import COMMAND, MARK, Done, finish, marked, run, start
+from test_conda import Quiet, recipes, words
+
+from tests.serving import serving_by
+
+pytestmark = [pytest.mark.long]
+
+KILLS = int(os.environ.get("ENVBUILD_TEST_KILLS", "2"))
+
+
+class Command(ABC):
+    """A command whose runs begin in an empty folder each."""
+
+    env: Mapping[str, str | None] = MappingProxyType({})
+
+    @abstractmethod
+    def words(self, folder: Path) -> tuple[str | Path, ...]:
+        """Return the command, without ``envbuild``."""
+
+    def has_begun(self, folder: Path) -> bool:
+        """Return whether it does what it shall be killed at."""
+        return folder.is_dir()
+
+    @abstractmethod
+    def check(self, folder: Path) -> None:
+        """Check what a whole run leaves."""
+
+    def run(self, folder: Path) -> Done:
+        done = run([*COMMAND, *self.words(folder)], env=self.env, cwd=folder, timeout=SECONDS)
+        assert done.code == 0, done.text
+        self.check(folder)
+        return done
+
+    def kill(self, folder: Path, delay: float, children: bool) -> Done | None:
+        """Kill a run *delay* seconds after it has begun, or return what ended before."""
+        mark = uuid.uuid4().hex
+        command = [*COMMAND, *self.words(folder)]
+        running = start(command, env={**self.env, MARK: mark}, cwd=folder)
+        while running.poll() is None and not self.has_begun(folder):
+            time.sleep(0.005)
+        time.sleep(delay)
+        ended = running.poll() is not None
+        running.kill()
+        for pid in marked(mark) if children else ():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if not children:
+            running.wait()
+        done = finish(running, SECONDS)
+        assert ended or done.code == -signal.SIGKILL, done
+        return done if ended else None
+
+    def seconds(self, folder: Path) -> float:
+        """Return how long an undisturbed run takes after it has begun."""
+        running = start([*COMMAND, *self.words(folder)], env=self.env, cwd=folder)
+        while running.poll() is None and not self.has_begun(folder):
+            time.sleep(0.005)
+        begin = time.monotonic()
+        done = finish(running, SECONDS)
+        assert done.code == 0, done.text
+        self.check(folder)
+        return time.monotonic() - begin
+
+
+class Image(Command):
+    """An image with Apptainer."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.env = {**QUICK}
+
+    def words(self, folder: Path) -> tuple[str | Path, ...]:
+        return ("image", "allreduce", "--base", self.base, "--output", folder / "images")
+
+    def check(self, folder: Path) -> None:
+        left = (each for each in (folder / "images").iterdir() if each.suffix != ".log")
+        assert sorted(each.suffix for each in left) == [".evidence", ".sif"]
+
+
+class Pipeline(Command):
+    """A pipeline on this machine, to a published environment."""
+
+    def words(self, folder: Path) -> tuple[str | Path, ...]:
+        return ("ci", "run", "allreduce", "--site", "local", "--base", "base")
+
+    def check(self, folder: Path) -> None:
+        [told] = (folder / "envbuild-ci").glob("allreduce-*/published.json")
+        published = json.loads(told.read_text(encoding="utf-8"))
+        assert [each["result"]["tier"] for each in published["evidence"]] == ["several ranks"]
+        [root] = (folder / "base" / "local").iterdir()
+        done = run([*COMMAND, "list", "--root", root, "--json"])
+        listing = json.loads(done.out)
+        assert [each["id"] for each in listing["environments"]] == [published["id"]]
+        assert listing["unfinished"] == []
+
+
+class CondaEnvironment(Command):
+    """A conda environment, killed while its packages are linked or later."""
+
+    def __init__(self, folder: Path, lock: Path) -> None:
+        self.recipes = folder
+        self.lock = lock
+
+    def words(self, folder: Path) -> tuple[str | Path, ...]:
+        return (*words("create", self.recipes), "--locked", self.lock, "--root", folder / "root")
+
+    def has_begun(self, folder: Path) -> bool:
+        return any((folder / "root" / "conda-allreduce").glob(f"{'[0-9a-f]' * 12}/conda-meta"))
+
+    def check(self, folder: Path) -> None:
+        place = ("--root", folder / "root")
+        listing = json.loads(run([*COMMAND, "list", *place, "--json"]).out)
+        assert [each["tier"] for each in listing["environments"]] == ["several ranks"]
+        assert listing["unfinished"] == []
+        verified = run([*COMMAND, "info", "conda-allreduce", "--verify", *place])
+        assert verified.code == 0, verified.text
+
+
+@pytest.fixture
+def image(tmp_path_factory: pytest.TempPathFactory) -> Command:
+    if shutil.which("apptainer") is None:
+        pytest.skip("apptainer is not on PATH: bash ci/apptainer.sh FOLDER unpacks it")
+    return Image(debian_base(tmp_path_factory))
+
+
+@pytest.fixture
+def pipeline() -> Command:
+    return Pipeline()
+
+
+@pytest.fixture
+def conda(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
+    pytest.importorskip("rattler", reason="needs py-rattler")
+    channel = make_channel(tmp_path_factory)
+    with serving_by(partial(Quiet, directory=str(channel))) as url:  # type: ignore[arg-type]
+        folder = recipes(tmp_path_factory.mktemp("recipes") / "r", url)
+        lock = folder / "lock.json"
+        done = run([*COMMAND, *words("lock", folder), "--output", lock])
+        assert done.code == 0, done.text
+        yield CondaEnvironment(folder, lock)
+
+
+@pytest.mark.parametrize("name", ["image", "pipeline", "conda"])
+def test_the_next_run_succeeds(
+    name: str, index: None, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """The moments are spread over a run, and every second kill spares the child processes."""
+    command: Command = request.getfixturevalue(name)
+
+    def folder(number: int) -> Path:
+        path = tmp_path / str(number)
+        path.mkdir()
+        return path
+
+    command.run(folder(0))  # which fills the caches
+    seconds = command.seconds(folder(1))
+    killed = 0
+    for n in range(KILLS):
+        place = folder(n + 2)
+        ended = command.kill(place, seconds * (n + 0.5) / KILLS, children=n % 2 == 0)
+        killed += ended is None
+        if ended is not None:
+            assert ended.code == 0, ended.text
+        command.run(place)
+        shutil.rmtree(place)
+    print(f"{killed} of {KILLS} runs of {seconds:.1f} s were killed")
+    assert killed > KILLS / 2
