@@ -29,14 +29,14 @@ from ..workflow.context import Context
 from ..workflow.image import write_definition
 from ..workflow.image_base import base_name
 from ..workflow.image_inputs import ImageInputs, image_inputs
-from ..workflow.launch_requests import facts_at, facts_of, script_start
+from ..workflow.launch_requests import facts_at, facts_of, image_start, script_start
 from ..workflow.load import load, plan_recipe
 from ..workflow.lock import lock_planned
 from ..workflow.options import CreateOptions, ImageOptions, RenderOptions
 from ..workflow.output import output_folder, output_path
 from ..workflow.published import Published, environments_of
 from ..workflow.render_source import given_lock, home_of, named, of_lock, render_source, selected
-from ..workflow.texts import build_texts, forms
+from ..workflow.texts import build_texts, forms, image_parts
 
 # The script for the scheduler that the site states.
 JOB = "job"
@@ -123,9 +123,9 @@ def _one(name: str, options: RenderOptions, context: Context) -> RenderResult:
     if name == DEFINITION and (options.base or options.binds or not named(options, context)):
         of_image = _inputs(options, context)
     source = render_source(options, context, of_image)
-    form = _scheduler(source.site) if name == JOB else name
+    form = _scheduler(source.source.chosen.site) if name == JOB else name
     if of_image and of_image.begins_with_folder:
-        lock = source.subject.source
+        lock = source.source.subject.source
         if not isinstance(lock, Lock):
             raise UsageError(
                 "lock.missing",
@@ -136,7 +136,7 @@ def _one(name: str, options: RenderOptions, context: Context) -> RenderResult:
         candidate = options.candidate
         text = render_bundle_definition(lock, on, of_image.binds, candidate=candidate)
     else:
-        text = source.text(forms()[form])
+        text = source.text(form)
     result = RenderResult(form=form, environment=source.environment)
     if file is None:
         return result.model_copy(update={"text": text})
@@ -159,10 +159,11 @@ def _scheduler(site: Site) -> str:
 def _all(options: RenderOptions, folder: Path, context: Context) -> RenderResult:
     """Write every form that the plan can have; say which it cannot, and why."""
     source = render_source(options, context)
+    plan = source.source.subject.plan
     texts, left_out = {}, {}
     for name, form in forms().items():
         try:
-            texts[form.file_of(source.subject.plan)] = source.text(form)
+            texts[form.file_of(plan)] = source.text(name)
         except UsageError as error:
             left_out[name] = str(error)
             context.reporter.warn(f"skipped {name}: {error}")
@@ -232,7 +233,10 @@ def _image(options: RenderOptions, folder: Path, context: Context) -> RenderResu
     source = given or plan_recipe(plan_inputs, context, "to lock")
     make_image(source.plan, plan_inputs.knowledge.value, plan_inputs.prefix_of(source.plan))
     lock = source if isinstance(source, Lock) else lock_planned(source, context)
-    texts = render_image(of_lock(lock, options, plan_inputs, context).subject)
+    subject = of_lock(lock, options, plan_inputs, context).source.subject
+    parts = image_parts(lock.plan, subject.knowledge)
+    start = image_start(parts.image.plan, subject.knowledge.components)
+    texts = render_image(subject, parts, start)
     inside = "build/"
     build = {name[len(inside) :]: text for name, text in texts.items() if name.startswith(inside)}
     build |= patch_files(lock.plan, plan_inputs.folders)

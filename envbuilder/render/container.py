@@ -7,20 +7,20 @@ run its build.sh: what builds the image is what builds the environment anywhere.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from ..errors import UsageError
 from ..model.base_image import Bind
+from ..model.launch import StartCommand
 from ..model.places import BuildFolders
 from ..model.plan import Lock, Plan
 from ..model.proofs import is_mpi, mpi_from, proofs_of
 from ..target_tools.root.publish import SCAFFOLDING
 from .build import render_build
 from .dialects import edit_line, edit_value
-from .image import Image, bases, make_image
+from .image import Image, bases
 from .quoting import LINE_BREAK, Quoted, comment, dockerfile, has_control, line
-from .subject import Renderable, RenderInput
+from .subject import ImageParts, Renderable, RenderInput
 from .templates import render
 
 FOLDER = Path("/opt/envbuild")
@@ -35,20 +35,18 @@ def image_places(name: str) -> BuildFolders:
     return BuildFolders(prefix=FOLDER / name, build=FOLDER / f"{name}.build")
 
 
-def image_of(subject: RenderInput) -> Image:
-    """Return the image of a plan, with the launchers that are inside it."""
-    image = make_image(subject.plan, subject.knowledge, subject.prefix)
-    return replace(image, plan=subject.in_image(image.plan))
-
-
-def render_image(subject: RenderInput) -> dict[str, str]:
+def render_image(
+    subject: RenderInput, parts: ImageParts, start: StartCommand | None = None
+) -> dict[str, str]:
     """Return all files that an image is built from: definition, Dockerfile and ``build/...``.
+
+    *start*: what starts its smoke test.
 
     The runtime's sources and target_tools/ are put into ``build/`` by whoever writes the folder.
     Raises UsageError for a plan without a lock, and where the image needs files that the lock
     lacks.
     """
-    image = image_of(subject)
+    image = parts.image
     if not isinstance(subject.source, Lock):
         raise UsageError("lock.missing", "an image needs a lock", "make one with envbuild lock")
     if image.from_index:
@@ -60,10 +58,7 @@ def render_image(subject: RenderInput) -> dict[str, str]:
         )
     lock = Lock(plan=image.plan, artifacts=subject.source.artifacts)
     name = lock.plan.recipe
-    start = subject.start(lock.plan) if subject.start else None
-    files = render_build(
-        lock, image_places(name), subject.prefix_of(lock.plan), subject.runtimes, start
-    )
+    files = render_build(lock, image_places(name), parts.prefix, subject.runtimes, start)
     return {
         f"{name}.def": render_definition(lock, image),
         "Dockerfile": render_dockerfile(lock, image),

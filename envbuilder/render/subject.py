@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from ..model.places import BuildFolders
 from ..model.plan import Lock, Plan
 from ..model.profiles import recipe_arguments
 from ..model.runtime import Runtimes
+from .image import Image
 
 
 @dataclass(frozen=True)
@@ -54,37 +55,38 @@ class JobParts:
 
 
 @dataclass(frozen=True)
+class ImageParts:
+    """The image of a plan, and what the backend makes of the plan that is inside it."""
+
+    image: Image
+    prefix: PrefixParts
+
+
+@dataclass(frozen=True)
 class RenderInput:
     """What is rendered: a lock or a plan, where it would lie, what is known.
 
-    ``prefix_of``: what the backend makes of a plan, be it this one or what it is in an image.
-    ``tree``: the folder of its modulefile. ``number``: the one that it is published by; None: it is
-    not published. ``evidence``: what was proved of it. ``job``: says what is rendered of a job,
-    given its scheduler. ``example``: makes the launch line of the modulefile's help.
-    ``in_image``: returns a plan with the launchers that an image has, and ``start`` what starts the
-    smoke test of such a plan.
+    ``prefix``: what the backend makes of the plan. ``tree``: the folder of its modulefile.
+    ``number``: the number of the published environment; None: it is not published. ``evidence``:
+    what its smoke test proved. ``job``, ``example`` (the launch line in a modulefile's help) and
+    ``image`` are set for the forms that need them (``Form.needs``).
     """
 
     source: Renderable
     places: BuildFolders
     knowledge: Knowledge
-    prefix_of: Callable[[Plan], PrefixParts]
+    prefix: PrefixParts
     runtimes: Runtimes
     tree: Path = Path("modulefiles")
     number: int | None = None
     evidence: Evidence | None = None
-    job: Callable[[str], JobParts] | None = None
-    example: Callable[[], StartCommand] | None = None
-    in_image: Callable[[Plan], Plan] = lambda plan: plan
-    start: Callable[[Plan], StartCommand] | None = None
+    job: JobParts | None = None
+    example: StartCommand | None = None
+    image: ImageParts | None = None
 
     @property
     def plan(self) -> Plan:
         return self.source.plan
-
-    @property
-    def prefix(self) -> PrefixParts:
-        return self.prefix_of(self.plan)
 
     def notes(self) -> tuple[str, ...]:
         """Return what a reader of a form made without a lock must know."""

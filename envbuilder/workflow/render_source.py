@@ -9,11 +9,9 @@ from dataclasses import dataclass, replace
 from ..locking.checks import changed_inputs
 from ..model.evidence import newest_passed, telling
 from ..model.plan import Lock, Plan
-from ..model.site import Site
 from ..record import read_all
-from ..render.forms import Form
 from ..render.job import PYTHON
-from ..render.subject import Renderable, RenderInput, UnlockedPlan
+from ..render.subject import Renderable, UnlockedPlan
 from ..root.environment_lock import find_published as find_version_of
 from ..root.environments import places_of
 from ..target_tools.root.layout import Home
@@ -26,26 +24,25 @@ from .options import RenderOptions
 from .places import root_path
 from .published import Published, check_programs, environments_of, find_published, select
 from .site_contents import site_of
-from .texts import subject_of
+from .texts import FormSource, forms, render_input
 
 
 @dataclass(frozen=True)
 class RenderSource:
-    """What is rendered, and at which site.
+    """What is rendered.
 
     ``environment``: the published one that it is, NAME/N. ``statement``: what a reader of any form
     must know first, None of a published environment.
     """
 
-    subject: RenderInput
-    site: Site
+    source: FormSource
     environment: str | None = None
     statement: str | None = None
 
-    def text(self, form: Form) -> str:
+    def text(self, name: str) -> str:
         """Return the text of a form. Raises UsageError for one that the plan cannot have."""
-        text = form.render(self.subject)
-        return text if self.statement is None else form.headed(text, self.statement)
+        text = self.source.text(name)
+        return text if self.statement is None else forms()[name].headed(text, self.statement)
 
 
 def render_source(
@@ -65,7 +62,7 @@ def render_source(
     if isinstance(found, Published):
         return _of_environment(found, options, context)
     source = UnlockedPlan(found.plan)
-    subject = _about(source, source.id(), options, plan_inputs, context)
+    about = _about(source, source.id(), options, plan_inputs, context)
     home = home_of(source.plan, options, plan_inputs, context)
     statement = f"{home.name} is not published in {home.root}"
     if published:
@@ -75,7 +72,7 @@ def render_source(
         )
         context.reporter.warn(statement)
     statement = f"{statement}; run {_create(options)}"
-    return RenderSource(subject, plan_inputs.site, statement=statement)
+    return RenderSource(about, statement=statement)
 
 
 def named(options: RenderOptions, context: Context) -> Published | None:
@@ -113,22 +110,15 @@ def _of_environment(
     if choice.partition is None:
         chosen = chosen._replace(partition=None, partition_name=None)
     proofs = newest_passed(read_all(home, environment.version, lock).evidence)
-    subject = subject_of(
-        lock,
-        places_of(home, environment.version.id),
-        home.modulefiles.parent,
-        facts_there(lock.plan, chosen, context),
-        chosen,
-        context.knowledge,
-        options.size,
-    )
+    places, tree = places_of(home, environment.version.id), home.modulefiles.parent
     subject = replace(
-        subject,
+        render_input(lock, places, tree, context.knowledge),
         number=environment.version.number,
         evidence=telling(proofs) if proofs else None,
     )
+    facts = facts_there(lock.plan, chosen, context)
     context.reporter.say(f"rendered: {environment}")
-    return RenderSource(subject, chosen.site, environment.name)
+    return RenderSource(FormSource(subject, facts, chosen, options.size), environment.name)
 
 
 def of_lock(
@@ -138,15 +128,16 @@ def of_lock(
     home = home_of(lock.plan, options, plan_inputs, context)
     version = find_version_of(home, lock)
     identity = version.id if version else lock.id()
-    subject = _about(lock, identity, options, plan_inputs, context)
+    about = _about(lock, identity, options, plan_inputs, context)
     if version:
         name = f"{home.name}/{version.number}"
-        return RenderSource(replace(subject, number=version.number), plan_inputs.site, name)
+        subject = replace(about.subject, number=version.number)
+        return RenderSource(replace(about, subject=subject), name)
     statement = (
         f"the lock {lock.id()} of {home.name} is not published in {home.root}; run "
         f"{_create(options)}"
     )
-    return RenderSource(subject, plan_inputs.site, statement=statement)
+    return RenderSource(about, statement=statement)
 
 
 def _create(options: RenderOptions) -> str:
@@ -171,12 +162,12 @@ def _about(
     options: RenderOptions,
     plan_inputs: PlanInputs,
     context: Context,
-) -> RenderInput:
+) -> FormSource:
     home = home_of(source.plan, options, plan_inputs, context)
-    facts = facts_of(source.plan, plan_inputs)
-    known, chosen = plan_inputs.knowledge.value, plan_inputs.chosen
     places, tree = places_of(home, identity), home.modulefiles.parent
-    return subject_of(source, places, tree, facts, chosen, known, options.size)
+    subject = render_input(source, places, tree, plan_inputs.knowledge.value)
+    facts = facts_of(source.plan, plan_inputs)
+    return FormSource(subject, facts, plan_inputs.chosen, options.size)
 
 
 def home_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..build.backends import prefix_parts
@@ -16,12 +16,13 @@ from ..model.backend import PrefixParts
 from ..model.job import Job
 from ..model.launch import EnvironmentProgram, JobHosts, StartCommand, Words
 from ..model.places import BuildFolders, Dialect
-from ..model.plan import Lock
+from ..model.plan import Lock, Plan
 from ..model.profiles import program
 from ..render.build import render_build
 from ..render.forms import FORMS, Form, job_form
+from ..render.image import make_image
 from ..render.job import ENDPOINT, HOSTS, program_words
-from ..render.subject import JobParts, Renderable, RenderInput
+from ..render.subject import ImageParts, JobParts, Renderable, RenderInput
 from ..runtimes import RUNTIMES
 from ..target_tools.root.attestations import PREDICATE, SBOM
 from .launch_requests import (
@@ -29,7 +30,6 @@ from .launch_requests import (
     base_request,
     environment_program,
     example,
-    image_start,
     plan_in_image,
     programs_launcher,
     reads_tf_config,
@@ -83,37 +83,52 @@ def bill_of(lock: Lock) -> str:
     return render_sbom(lock)
 
 
-def subject_of(
-    source: Renderable,
-    places: BuildFolders,
-    tree: Path,
-    facts: LaunchFacts,
-    chosen: ChosenSite,
-    knowledge: Knowledge,
-    size: JobSize | None = None,
-) -> RenderInput:
-    """Return what a form is rendered of; *tree*: the folder for ``module use``.
+@dataclass(frozen=True)
+class FormSource:
+    """What every form is rendered of.
 
-    *facts*: of the plan of *source* at its site, *chosen*.
+    ``facts``: those of the plan at its site, ``chosen``. ``size``: that of a job.
     """
 
-    def parts(name: str) -> JobParts:
-        job = _job(facts, chosen, size or JobSize(), name)
-        launcher = environment_program(facts.plan, programs_launcher(facts.plan, name))
-        return job_parts(name, job, job_words(facts, job, name), launcher)
+    subject: RenderInput
+    facts: LaunchFacts
+    chosen: ChosenSite
+    size: JobSize = field(default_factory=JobSize)
 
-    return RenderInput(
-        source=source,
-        places=places,
-        knowledge=knowledge,
-        prefix_of=lambda plan: prefix_parts(plan, knowledge.components),
-        runtimes=RUNTIMES,
-        tree=tree,
-        job=parts,
-        example=lambda: example(facts),
-        in_image=plan_in_image,
-        start=lambda inside: image_start(inside, facts.components),
-    )
+    def text(self, name: str) -> str:
+        """Return the text of a form. Raises UsageError for one that the plan cannot have."""
+        form, subject = forms()[name], self.subject
+        if form.needs == "job":
+            subject = replace(subject, job=self._job_parts(name))
+        elif form.needs == "example":
+            subject = replace(subject, example=example(self.facts))
+        elif form.needs == "image":
+            subject = replace(subject, image=image_parts(subject.plan, subject.knowledge))
+        return form.render(subject)
+
+    def _job_parts(self, scheduler: str) -> JobParts:
+        facts = self.facts
+        job = _job(facts, self.chosen, self.size, scheduler)
+        launcher = environment_program(facts.plan, programs_launcher(facts.plan, scheduler))
+        return job_parts(scheduler, job, job_words(facts, job, scheduler), launcher)
+
+
+def render_input(
+    source: Renderable, places: BuildFolders, tree: Path, knowledge: Knowledge
+) -> RenderInput:
+    """Return what a form is rendered of; *tree*: the folder for ``module use``."""
+    prefix = prefix_parts(source.plan, knowledge.components)
+    return RenderInput(source, places, knowledge, prefix, RUNTIMES, tree)
+
+
+def image_parts(plan: Plan, knowledge: Knowledge) -> ImageParts:
+    """Return the image of a plan, with the launchers that are inside it.
+
+    Raises UsageError that lists every component that no image can contain as planned.
+    """
+    image = make_image(plan, knowledge, prefix_parts(plan, knowledge.components))
+    inside = plan_in_image(image.plan)
+    return ImageParts(replace(image, plan=inside), prefix_parts(inside, knowledge.components))
 
 
 def job_parts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from dockerfile_parse import DockerfileParser
@@ -18,6 +19,7 @@ from envbuilder.model.plan import Edit, Lock, Pin, Plan
 from envbuilder.render.forms import FORMS
 from envbuilder.render.subject import RenderInput, UnlockedPlan
 from envbuilder.runtimes import RUNTIMES
+from envbuilder.workflow.texts import image_parts
 
 
 def pin(component: str, version: str, origin: str, locator: str = "somewhere") -> Pin:
@@ -36,9 +38,11 @@ PYTHON = pin("python", "3.10.4", "module", "Python/3.10.4-GCCcore-11.3.0")
 
 
 def render(form: str, plan: Plan, knowledge: Knowledge, *, lock: Lock | None = None) -> str:
-    return FORMS[form].render(
-        RenderInput(lock or UnlockedPlan(plan), CASES[0].places, knowledge, prefix_of, RUNTIMES)
-    )
+    source = lock or UnlockedPlan(plan)
+    subject = RenderInput(source, CASES[0].places, knowledge, prefix_of(plan), RUNTIMES)
+    if FORMS[form].needs == "image":
+        subject = replace(subject, image=image_parts(plan, knowledge))
+    return FORMS[form].render(subject)
 
 
 def parsed_dockerfile(text: str, tmp_path: Path) -> DockerfileParser:

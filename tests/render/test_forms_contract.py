@@ -11,26 +11,31 @@ from typer.testing import CliRunner
 from envbuilder.cli import app
 from envbuilder.commands.render import forms
 from envbuilder.errors import UsageError
+from envbuilder.launching.schedulers import SCHEDULERS
 from envbuilder.model.job import Job
 from envbuilder.render.forms import FORMS, Form
 from envbuilder.render.subject import Renderable, RenderInput, UnlockedPlan
 from envbuilder.runtimes import RUNTIMES
-from envbuilder.workflow.texts import job_parts
+from envbuilder.workflow.texts import image_parts, job_parts
 
 pytestmark = pytest.mark.thorough
 
 DOCS = Path(__file__).parents[2] / "docs" / "rendering.md"
 
 
-def subject(case: Case, source: Renderable) -> RenderInput:
+def subject(name: str, case: Case, source: Renderable) -> RenderInput:
+    image = None
+    if forms()[name].needs == "image":
+        image = image_parts(source.plan, shipped_knowledge())
     job = Job(case.lock.plan.recipe, nodes=1, ranks_per_node=2, minutes=30)
     return RenderInput(
         source=source,
         places=case.places,
         knowledge=shipped_knowledge(),
-        prefix_of=prefix_of,
+        prefix=prefix_of(source.plan),
         runtimes=RUNTIMES,
-        job=lambda name: job_parts(name, job, ("srun", "python")),
+        job=job_parts(name, job, ("srun", "python")) if name in SCHEDULERS else None,
+        image=image,
     )
 
 
@@ -40,8 +45,8 @@ def test_a_form_is_one_text_or_a_reason(name: str, case: Case) -> None:
     form = forms()[name]
     assert form.file_of(case.lock.plan) == Path(form.file_of(case.lock.plan)).name
     for source in (case.lock, UnlockedPlan(case.lock.plan)):
-        one = subject(case, source)
         try:
+            one = subject(name, case, source)
             text = form.render(one)
         except UsageError as error:
             [problem] = error.problems

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.job import Job
 from envbuilder.render.subject import RenderInput, UnlockedPlan
 from envbuilder.runtimes import RUNTIMES
-from envbuilder.workflow.texts import job_parts
+from envbuilder.workflow.texts import image_parts, job_parts
 from tests import goldens
 from tests.shipped import read_shipped
 
@@ -77,21 +78,23 @@ def knowledge() -> Knowledge:
 
 def forms_of(case: Case, knowledge: Knowledge, *, locked: bool) -> dict[str, str]:
     """Return the text of every form, or its refusal, by file name."""
-    name = case.lock.plan.recipe
-    job = Job(name, nodes=1, ranks_per_node=2, minutes=30)
+    job = Job(case.lock.plan.recipe, nodes=1, ranks_per_node=2, minutes=30)
     subject = RenderInput(
         source=case.lock if locked else UnlockedPlan(case.lock.plan),
         places=case.places,
         knowledge=knowledge,
-        prefix_of=prefix_of,
+        prefix=prefix_of(case.lock.plan),
         runtimes=RUNTIMES,
         tree=Path("/software/modulefiles"),
-        job=lambda scheduler: job_parts(scheduler, job, PROGRAM),
     )
     texts = {}
     for form in FORMS:
         file = FORMS[form].file_of(case.lock.plan)
         try:
+            if FORMS[form].needs == "image":
+                subject = replace(subject, image=image_parts(case.lock.plan, knowledge))
+            elif FORMS[form].needs == "job":
+                subject = replace(subject, job=job_parts(form, job, PROGRAM))
             texts[file] = FORMS[form].render(subject)
         except UsageError as error:
             texts[f"{file}.refused"] = f"{error}\n"

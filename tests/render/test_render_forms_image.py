@@ -14,9 +14,10 @@ from envbuilder.model.plan import Lock, Modules, Pin, Plan, SourceBuild
 from envbuilder.model.site import SiteLauncher
 from envbuilder.render.container import render_image
 from envbuilder.render.image import Image, bases, make_image
-from envbuilder.render.subject import RenderInput, UnlockedPlan
+from envbuilder.render.subject import Renderable, RenderInput, UnlockedPlan
 from envbuilder.runtimes import RUNTIMES
 from envbuilder.workflow.launch_requests import plan_in_image
+from envbuilder.workflow.texts import image_parts
 
 PLAIN, MODULES = CASES[:2]
 
@@ -28,6 +29,11 @@ def knowledge() -> Knowledge:
 
 def image_of(plan: Plan, knowledge: Knowledge) -> Image:
     return make_image(plan, knowledge, prefix_of(plan))
+
+
+def files_of(source: Renderable, knowledge: Knowledge) -> dict[str, str]:
+    prefix, parts = prefix_of(source.plan), image_parts(source.plan, knowledge)
+    return render_image(RenderInput(source, PLAIN.places, knowledge, prefix, RUNTIMES), parts)
 
 
 class TestImage:
@@ -116,11 +122,9 @@ class TestImage:
         assert str(image.plan.pins[1]) == f"numpy@{release.version} <- pip:numpy"
         text = render("def", plan, knowledge)
         assert "modules: numpy." in text
-        subject = RenderInput(
-            Lock(plan=plan, artifacts=()), PLAIN.places, knowledge, prefix_of, RUNTIMES
-        )
+        lock = Lock(plan=plan, artifacts=())
         with pytest.raises(UsageError, match="numpy") as caught:
-            render_image(subject)
+            files_of(lock, knowledge)
         assert caught.value.id == "image.files-not-locked"
 
     def test_all_that_no_image_can_have_is_named_at_once(self, knowledge: Knowledge) -> None:
@@ -167,7 +171,7 @@ class TestImage:
     def test_an_image_s_folder_runs_the_build_script_of_the_image(
         self, knowledge: Knowledge
     ) -> None:
-        files = render_image(RenderInput(PLAIN.lock, PLAIN.places, knowledge, prefix_of, RUNTIMES))
+        files = files_of(PLAIN.lock, knowledge)
         assert "PREFIX=/opt/envbuild/allreduce\n" in files["build/environment.sh"]
         locked = Lock.model_validate(json.loads(files["build/lock.json"]))
         assert locked.plan.python == "/usr/bin/python3"
@@ -176,11 +180,8 @@ class TestImage:
             assert locked.sha256() in files[name]
 
     def test_an_image_needs_a_lock(self, knowledge: Knowledge) -> None:
-        subject = RenderInput(
-            UnlockedPlan(PLAIN.lock.plan), PLAIN.places, knowledge, prefix_of, RUNTIMES
-        )
         with pytest.raises(UsageError) as caught:
-            render_image(subject)
+            files_of(UnlockedPlan(PLAIN.lock.plan), knowledge)
         assert caught.value.id == "lock.missing"
 
 

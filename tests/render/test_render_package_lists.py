@@ -52,9 +52,9 @@ def package(name: str, version: str, subdir: str, *depends: str) -> CondaArchive
 
 @pytest.fixture(scope="module")
 def lock() -> Lock:
-    plan = Plan.model_validate_json(
-        json.dumps(planned("horovod-pytorch-conda", "--arch", "ppc64le"))
-    )
+    decided = planned("horovod-pytorch-conda", "--arch", "ppc64le")
+    decided["channels"][0]["url"] = CHANNEL
+    plan = Plan.model_validate_json(json.dumps(decided))
     assert "wheel" in {each.locator for each in plan.build_pins}
     wheels = [
         Wheel(
@@ -86,7 +86,7 @@ def render(form: str, source: Renderable) -> str:
             source=source,
             places=places_of(home, "0" * 12),
             knowledge=shipped_knowledge(),
-            prefix_of=prefix_of,
+            prefix=prefix_of(source.plan),
             runtimes=RUNTIMES,
         )
     )

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
-from ...errors import UsageError
 from ...model.places import Dialect
 from ...model.plan import Plan
 from ..container import render_definition, render_dockerfile
@@ -27,11 +27,13 @@ class Form:
 
     ``file``: its name, ``{name}`` being the recipe's. ``render``: returns its text; it raises
     UsageError for a plan that cannot have it. ``comment``: what begins a line of comment.
+    ``needs``: the field of RenderInput that has to be set.
     """
 
     file: str
     render: Callable[[RenderInput], str]
     comment: str = "#"
+    needs: Literal["job", "example", "image"] | None = None
 
     def headed(self, text: str, statement: str) -> str:
         """Return *text* with a statement for its reader in the first line.
@@ -49,21 +51,21 @@ class Form:
 
 def _modulefile(dialect: Dialect, subject: RenderInput) -> str:
     """Return the modulefile, with what was proved of a published environment."""
-    example = subject.example() if subject.example else None
     number, evidence = subject.number or 1, subject.evidence
-    return render_modulefile(subject.source, subject.places, number, evidence, dialect, example)
+    return render_modulefile(
+        subject.source, subject.places, number, evidence, dialect, subject.example
+    )
 
 
-def _job(scheduler: str, subject: RenderInput) -> str:
-    if subject.job is None:
-        raise UsageError("job.size-missing", f"no job size is given for {scheduler}")
-    job = subject.job(scheduler)
-    return render_job(subject.source, subject.places, str(subject.tree), job, subject.number or 1)
+def _job(subject: RenderInput) -> str:
+    job, number = subject.job, subject.number or 1
+    assert job is not None  # noqa: S101 - Form.needs
+    return render_job(subject.source, subject.places, str(subject.tree), job, number)
 
 
 def job_form(scheduler: str) -> Form:
     """Return the form of a scheduler's job script."""
-    return Form(f"{{name}}.{scheduler}", partial(_job, scheduler))
+    return Form(f"{{name}}.{scheduler}", _job, needs="job")
 
 
 FORMS: dict[str, Form] = {
@@ -73,9 +75,9 @@ FORMS: dict[str, Form] = {
     "conda-lock": Form("conda-lock.yml", package_list.render_conda_lock),
     "pixi": Form("pixi.lock", package_list.render_pixi),
     "requirements": Form("requirements.txt", requirements.render),
-    "lua": Form("{name}.lua", partial(_modulefile, "lua"), comment="--"),
-    "tcl": Form("{name}.tcl", partial(_modulefile, "tcl")),
-    "def": Form("{name}.def", partial(image.render, render_definition)),
-    "dockerfile": Form("Dockerfile", partial(image.render, render_dockerfile)),
+    "lua": Form("{name}.lua", partial(_modulefile, "lua"), comment="--", needs="example"),
+    "tcl": Form("{name}.tcl", partial(_modulefile, "tcl"), needs="example"),
+    "def": Form("{name}.def", partial(image.render, render_definition), needs="image"),
+    "dockerfile": Form("Dockerfile", partial(image.render, render_dockerfile), needs="image"),
 }
 """Those that every plan may have; a job's script is a form of its scheduler, see job_form."""

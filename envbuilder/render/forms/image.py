@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...model.plan import Lock
-from ..container import image_of
 from ..image import Image
 from ..subject import Renderable, RenderInput, UnlockedPlan
 
 
 def render(of: Callable[[Renderable, Image, list[str]], str], subject: RenderInput) -> str:
-    """Return one of the files; *of*: makes it of lock or plan, the image, and notes for a reader.
-
-    Raises UsageError for a plan that can have no image.
-    """
-    image, source = image_of(subject), subject.source
+    """Return one of the files; *of*: makes it of lock or plan, image, and notes for a reader."""
+    assert subject.image is not None  # noqa: S101 - Form.needs
+    image, source = subject.image.image, subject.source
     notes = [
         *subject.notes(),
         "Needs the folder build/ next to it: envbuild render --as image writes both.",

@@ -37,7 +37,7 @@ from ..launch_requests import example, script_start
 from ..lock import obtain_lock
 from ..prove import script_proofs
 from ..secret_links import obtain_secret_links
-from ..texts import attestations, dialect_of, forms, subject_of
+from ..texts import FormSource, attestations, dialect_of, forms, render_input
 from .protocol import CreateRequest
 
 HIGHEST_TIER: Tier = "rendered"
@@ -207,15 +207,14 @@ def _job(request: CreateRequest, lock: Lock, places: BuildFolders) -> _JobFile |
     scheduler = inputs.site.scheduler
     if scheduler not in SCHEDULERS:
         return None
-    form, tree = forms()[scheduler], PLACEHOLDER / "modulefiles"
-    knowledge = inputs.knowledge.value
-    subject = subject_of(lock, places, tree, request.facts(lock), inputs.chosen, knowledge)
+    tree, knowledge = PLACEHOLDER / "modulefiles", inputs.knowledge.value
+    subject = render_input(lock, places, tree, knowledge)
     try:
-        text = form.render(subject)
+        text = FormSource(subject, request.facts(lock), inputs.chosen).text(scheduler)
     except UsageError as error:
         request.context.reporter.warn(f"cannot write a job script: {error}")
         return None
-    return _JobFile(form.file_of(lock.plan), text, SCHEDULERS[scheduler].SUBMIT_LINE)
+    return _JobFile(forms()[scheduler].file_of(lock.plan), text, SCHEDULERS[scheduler].SUBMIT_LINE)
 
 
 def _fetch(folder: Path, lock: Lock, downloads: Path | None, context: Context) -> None:
