@@ -20,7 +20,7 @@ from .build import render_build
 from .dialects import edit_line, edit_value
 from .image import Image, bases
 from .quoting import LINE_BREAK, Quoted, comment, dockerfile, has_control, line
-from .subject import ImageParts, Renderable, RenderInput
+from .subject import PlannedImage, Renderable, RenderInput
 from .templates import render
 
 FOLDER = Path("/opt/envbuild")
@@ -36,7 +36,7 @@ def image_places(name: str) -> BuildFolders:
 
 
 def render_image(
-    subject: RenderInput, parts: ImageParts, start: StartCommand | None = None
+    subject: RenderInput, parts: PlannedImage, start: StartCommand | None = None
 ) -> dict[str, str]:
     """Return all files that an image is built from: definition, Dockerfile and ``build/...``.
 

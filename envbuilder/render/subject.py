@@ -55,7 +55,7 @@ class JobParts:
 
 
 @dataclass(frozen=True)
-class ImageParts:
+class PlannedImage:
     """The image of a plan, and what the backend makes of the plan that is inside it."""
 
     image: Image
@@ -82,7 +82,7 @@ class RenderInput:
     evidence: Evidence | None = None
     job: JobParts | None = None
     example: StartCommand | None = None
-    image: ImageParts | None = None
+    image: PlannedImage | None = None
 
     @property
     def plan(self) -> Plan:

@@ -22,7 +22,7 @@ from ..render.build import render_build
 from ..render.forms import FORMS, Form, job_form
 from ..render.image import make_image
 from ..render.job import ENDPOINT, HOSTS, program_words
-from ..render.subject import ImageParts, JobParts, Renderable, RenderInput
+from ..render.subject import JobParts, PlannedImage, Renderable, RenderInput
 from ..runtimes import RUNTIMES
 from ..target_tools.root.attestations import PREDICATE, SBOM
 from .launch_requests import (
@@ -121,14 +121,14 @@ def render_input(
     return RenderInput(source, places, knowledge, prefix, RUNTIMES, tree)
 
 
-def image_parts(plan: Plan, knowledge: Knowledge) -> ImageParts:
+def image_parts(plan: Plan, knowledge: Knowledge) -> PlannedImage:
     """Return the image of a plan, with the launchers that are inside it.
 
     Raises UsageError that lists every component that no image can contain as planned.
     """
     image = make_image(plan, knowledge, prefix_parts(plan, knowledge.components))
     inside = plan_in_image(image.plan)
-    return ImageParts(replace(image, plan=inside), prefix_parts(inside, knowledge.components))
+    return PlannedImage(replace(image, plan=inside), prefix_parts(inside, knowledge.components))
 
 
 def job_parts(

@@ -110,9 +110,9 @@ def with_tree(lock: Lock, **changes: object) -> Lock:
         ({"tag": "v1.7.0"}, "git tree"),
         ({"version": "1.7.0"}, "pytorch-1.7.1.tar"),
         ({"filename": "else.tar"}, "else.tar"),
-        ({"submodules": submodules("a", "a")}, "distinct places"),
-        ({"submodules": submodules("a/../b")}, "distinct places"),
-        ({"submodules": submodules("/a")}, "distinct places"),
+        ({"submodules": submodules("a", "a")}, "distinct paths"),
+        ({"submodules": submodules("a/../b")}, "distinct paths"),
+        ({"submodules": submodules("/a")}, "distinct paths"),
     ],
 )
 def test_a_lock_that_contradicts_itself(lock: Lock, changes: dict[str, object], said: str) -> None:
