@@ -61,7 +61,7 @@ def test_a_whole_lock_is_without_fault() -> None:
         ((PYTHON, BLAS, PIP), "numpy@1.26.4 <- conda:c/numpy"),
         ((PYTHON, NUMPY, PIP), "numpy needs blas"),
         ((PYTHON, NUMPY, BLAS, package("six", "1")), "needs six-1-0.conda"),
-        ((PYTHON, NUMPY, BLAS, BLAS), "packages of blas"),
+        ((PYTHON, NUMPY, BLAS, BLAS), "two conda packages have the name blas"),
         (
             (package("python", "3.12.1"), NUMPY, BLAS),
             "python-3.12.1-0.conda",

@@ -96,7 +96,7 @@ Edit = Callable[[Lock], Lock]
         ),
         (lambda lock: without(lock, "numpy"), "<- pip:numpy has no file"),
         (lambda lock: with_more(lock, wheel("evil", "1")), "needs evil-1-py3-none-any.whl"),
-        (lambda lock: with_more(lock, wheel("numpy", "1.0")), "files of numpy"),
+        (lambda lock: with_more(lock, wheel("numpy", "1.0")), "two files have the name numpy"),
         (lambda lock: with_more(lock, sdist("evil", "1")), "uses evil-1.tar.gz"),
         (lambda lock: with_file(lock, "numpy", build_only=True), "only to build"),
         (lambda lock: with_file(lock, "numpy", needs=("six",)), "numpy needs six"),
