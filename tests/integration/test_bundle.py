@@ -103,7 +103,7 @@ def test_with_the_framework_all_is_unpacked_and_installed_without_network(there:
         there.install()
     done = there.step("venv", "fetch", "install", "tools")
     assert done.code == 0, done.text
-    assert "wheelhouse/ already" in done.err
+    assert "all files are in wheelhouse/" in done.err
 
 
 def test_another_python_than_planned_is_named(there: There) -> None:

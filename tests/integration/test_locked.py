@@ -11,6 +11,7 @@ from integration_tools import Envbuild, seed, small_lock
 
 from envbuilder.model.decisions import earlier_sha256
 from envbuilder.model.plan import Input, Lock, PlanFinding
+from envbuilder.target_tools.proving.binding import EARLIER
 from envbuilder.target_tools.root import publish, store
 
 
@@ -80,9 +81,15 @@ def published_by_an_earlier_release(
     home.build(identity).mkdir()
     (home.build(identity) / "lock.json").write_text(lock.text(), encoding="utf-8")
     (evidence,) = (built_root / "allreduce").glob("*.evidence/0001")
-    shutil.copytree(evidence, home.evidence(identity) / "0001")
+    run = shutil.copytree(evidence, home.evidence(identity) / "0001")
+    # Earlier releases did not bind evidence, and kept no list of what was there before.
+    record = json.loads((run / "evidence.json").read_text(encoding="utf-8"))
+    about = {"id": identity, "environment": lock.plan.recipe, "lock-sha256": lock.sha256()}
+    record = {**record, **about, "schema": 1, "run": None}
+    (run / "evidence.json").write_text(json.dumps(record), encoding="utf-8")
     (root / "modulefiles").mkdir()
     publish.publish(home, publish.reserve(home, identity, "lua"), "-- never loaded\n")
+    (root / EARLIER).unlink(missing_ok=True)
     return identity
 
 

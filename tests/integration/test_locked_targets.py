@@ -160,7 +160,7 @@ def test_python_3_6_gets_a_pip_that_takes_todays_wheels_and_untouched_sources(
         env={"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "HTTPS_PROXY": "http://127.0.0.1:9"},
     )
     assert again.code == 0, again.text
-    assert "wheelhouse/ already" in again.err
+    assert "all files are in wheelhouse/" in again.err
 
 
 def test_another_architecture_gets_its_own_wheels_and_its_own_requirements(

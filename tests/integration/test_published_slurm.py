@@ -79,7 +79,7 @@ def test_the_job_of_a_prefix_that_moved_ends_before_the_first_rank(
     text = render("allreduce", built_root).replace(str(built_root), str(tmp_path / "moved"))
     done = submit(cluster, text)
     assert done.code == 1
-    assert done.out.startswith("error: allreduce/1 is not here")
+    assert done.out.startswith("error: allreduce/1 is missing")
 
 
 def test_the_launch_line_runs_the_environment_s_python_and_mpi_or_nothing(

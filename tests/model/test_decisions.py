@@ -153,7 +153,7 @@ LOCK = complete()
 # What says nothing of the environment: ``decisions`` says why.
 SAYS_NOTHING = re.compile(
     r"""
-    plan\.(summary|packages|conda-specs|pip-indexes|find-links|inputs|steps)(\..*)?
+    plan\.(summary|partition|packages|conda-specs|pip-indexes|find-links|inputs|steps)(\..*)?
     | plan\.(pins|build-pins|brought)\.\d+\.(why|fulfils)
     | plan\.(builds|verified)\.\d+\.(build-requires|frameworks|links)(\..*)?
     | plan\.builds\.\d+\.tree\.(url|tag)
