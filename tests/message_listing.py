@@ -54,7 +54,7 @@ _HEAD = """\
 
 Each error has an id. It stays the same from release to release; the sentence may change. `--json`
 prints it as `problems[].id`. `<name>` stands for a value. The exit codes are those of the
-[README](../README.md#exit-codes). `bundle.installer-failed` and `emulation.script-failed` end with
+[README](../README.md#reference). `bundle.installer-failed` and `emulation.script-failed` end with
 the exit code of the script, if it is one of these. This page is generated:
 `ENVBUILD_UPDATE_GOLDENS=1 pytest tests/test_messages.py`.
 """

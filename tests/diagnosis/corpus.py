@@ -98,11 +98,11 @@ def page() -> str:
     harmless = [each for each in outcomes() if not each.log.first]
     quoted = sum(each.log.quoted for each in outcomes())
     lines = [
-        f"Of {len(broken)} logs of something that failed the right cause is first in "
-        f"{sum(each.right for each in broken)}.",
-        f"Of {len(harmless)} harmless logs {sum(not each.right for each in harmless)} are said to "
-        "have an error.",
-        f"{quoted} of all are quoted, the others were written by the programs that are named.",
+        f"Of {len(broken)} logs of a failure, {sum(each.right for each in broken)} have the right "
+        "cause first.",
+        f"Of {len(harmless)} harmless logs, {sum(not each.right for each in harmless)} have an "
+        "error reported.",
+        f"{quoted} of all logs are quoted; the named programs wrote the others.",
         "",
         "| written by | logs | right cause first | first finding |",
         "| --- | --- | --- | --- |",
@@ -127,5 +127,5 @@ def page() -> str:
         for each in known()
         if not each.advisories and not any(each.symptom.id in one.ids for one in outcomes())
     )
-    lines += ["", "Symptoms that no log here has yet: " + ", ".join(f"`{i}`" for i in without), ""]
+    lines += ["", "Symptoms without a log: " + ", ".join(f"`{i}`" for i in without), ""]
     return "\n".join(lines)

@@ -207,11 +207,9 @@ def test_a_wheel_that_was_tampered_with_after_it_was_locked(shop: Shop, tmp_path
     done = shop.create(recipe)
     expect(done, 5, "reusing the existing lock", "error: step fetch (fetch the locked")
     expect(done, 5, "THESE PACKAGES DO NOT MATCH THE HASHES")
-    expect(done, 5, "hint: a file differs from the one that was locked: the mirror changed it, or")
+    expect(done, 5, "hint: a file differs from the locked one: find out who changed the file")
     wheel.unlink()
-    expect(
-        shop.create(recipe), 5, "hint: a file cannot be had from where it was when it was locked"
-    )
+    expect(shop.create(recipe), 5, "hint: a locked file is no longer available at its URL")
 
 
 def end_at(moment: str, shop: Shop, number: signal.Signals, times: int = 1) -> Done:
