@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from collections import defaultdict
 from collections.abc import Callable
 
 import pytest
@@ -23,6 +24,21 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # The roots of tests are not the user's. A folder that cannot be made: nothing is remembered.
     os.environ["XDG_STATE_HOME"] = "/dev/null/state"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the default run some cases of a test that has the mark ``sample``."""
+    cases = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sample"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for those in cases.values():
+        count = those[0].get_closest_marker("sample").args[0]
+        kept = {number * len(those) // count for number in range(count)}
+        for number, item in enumerate(those):
+            if number not in kept:
+                item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture

@@ -62,12 +62,14 @@ def change_lines(text: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("title", DOCUMENTS)
+@pytest.mark.sample(2)
 def test_documents_can_be_added_from_the_text_alone(title: str, tmp_path: Path) -> None:
     write_files(title, tmp_path)
     run_commands(title, tmp_path, CHECKOUT)
 
 
 @pytest.mark.parametrize("title", ENTRIES)
+@pytest.mark.sample(2)
 def test_entries_can_be_added_from_the_text_alone(title: str, tmp_path: Path) -> None:
     for name in ("envbuilder", "templates", "recipes", "runtime", "docs", "tests", "modulefiles"):
         shutil.copytree(

@@ -70,6 +70,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("new_package/__init__.py", "", {LAYERS}),
     ],
 )
+@pytest.mark.sample(3)
 def test_a_planted_import_is_found(copy: Path, file: str, line: str, contracts: set[str]) -> None:
     path = copy / "envbuilder" / file
     before = path.read_text(encoding="utf-8") if path.exists() else None

@@ -133,6 +133,7 @@ SPELLINGS: Mapping[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("how", SPELLINGS)
+@pytest.mark.sample(2)
 def test_the_url_of_a_recorded_channel_is_that_channel(
     folders: dict[str, Path], served: str, tmp_path: Path, how: str
 ) -> None:

@@ -176,6 +176,7 @@ CLASHES = {
 
 
 @pytest.mark.parametrize("case", CLASHES)
+@pytest.mark.sample(2)
 def test_a_file_of_two_packages_is_refused(case: str, tmp_path: Path) -> None:
     """rattler moves the one of them away, or both, and says that all is well; or it cannot."""
     first, second, name = CLASHES[case]
@@ -187,6 +188,7 @@ def test_a_file_of_two_packages_is_refused(case: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["../outside", "bin/../../outside", "{}/outside"])
+@pytest.mark.sample(1)
 def test_a_package_with_a_file_outside_of_the_prefix_is_not_linked(
     where: str, tmp_path: Path
 ) -> None:

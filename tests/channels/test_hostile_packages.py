@@ -101,6 +101,7 @@ class Build:
 
 
 @pytest.mark.parametrize(("case", "ending"), PARAMETERS)
+@pytest.mark.sample(2)
 def test_nothing_outside_is_read_or_changed_and_nothing_else_is_published(
     case: Case, ending: str, tmp_path: Path
 ) -> None:

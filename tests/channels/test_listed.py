@@ -97,6 +97,7 @@ def ours(channel: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path,
 
 
 @pytest.mark.parametrize("form", [*FORMS, "environment.yml"])
+@pytest.mark.sample(2)
 def test_a_lock_is_exported_imported_and_the_same_lock(
     ours: tuple[Path, Lock], tmp_path: Path, form: str
 ) -> None:

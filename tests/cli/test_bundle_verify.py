@@ -186,6 +186,7 @@ def edited(bundle: Path, name: str, edit: Callable[[dict[str, Any]], object]) ->
         ),
     ],
 )
+@pytest.mark.sample(5)
 def test_what_contradicts_itself_is_named_though_its_sums_fit(
     copy: Path, name: str, edit: Callable[[dict[str, Any]], object], said: str
 ) -> None:
@@ -241,6 +242,7 @@ HOSTILE: list[tuple[tarfile.TarInfo, str]] = [
 
 
 @pytest.mark.parametrize(("more", "said"), HOSTILE, ids=[said for _, said in HOSTILE])
+@pytest.mark.sample(5)
 def test_an_archive_that_no_bundle_is_packed_as_is_refused(
     made: tuple[Path, Path], tmp_path: Path, more: tarfile.TarInfo, said: str
 ) -> None:

@@ -252,6 +252,7 @@ def through_create() -> Iterator[object]:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", list(through_create()))
+@pytest.mark.sample(20)
 def test_hostile_documents_are_refused_and_nothing_is_written_or_run(
     case: hostile.Case, tmp_path: Path
 ) -> None:

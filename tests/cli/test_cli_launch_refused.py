@@ -161,6 +161,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, str], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.sample(10)
 def test_what_cannot_work_is_refused_with_advice(name: str, launch: Any) -> None:
     site, asked, env, expected = REFUSED[name]
     answer = launch(site, *shlex.split(asked), "--json", **env)

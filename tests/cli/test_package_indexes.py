@@ -256,6 +256,7 @@ def hides(request: BaseHTTPRequestHandler) -> bool:
         ),
     ],
 )
+@pytest.mark.long
 def test_a_file_that_an_index_shows_to_pip_alone_is_refused(
     place: Place, tmp_path: Path, how: str
 ) -> None:
@@ -309,6 +310,7 @@ def test_a_file_that_an_index_shows_to_pip_alone_is_refused(
         'channels: ["https://conda.example/t/s3cr3t-1234/own"]',
     ],
 )
+@pytest.mark.sample(3)
 def test_a_recipe_holds_no_query_with_a_secret(place: Place, line: str) -> None:
     place.write("https://index.example/simple", more=line)
     kept = place.recipe.read_text().splitlines()

@@ -47,6 +47,7 @@ def test_the_bases_are_right(tmp_path: Path, known: Knowledge) -> None:
 # PyYAML has no C part on ppc64le: the same must be refused in the same words without it.
 @pytest.mark.parametrize("loader", LOADERS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@pytest.mark.sample(120)
 def test_refused(
     case: Case, loader: str, tmp_path: Path, known: Knowledge, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,7 @@ def test_every_pattern_has_words() -> None:
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(data.RECIPES)))
+@pytest.mark.sample(12)
 def test_shipped_document(path: Path, known: Knowledge) -> None:
     kind = kind_of(str(path.relative_to(data.RECIPES)))
     first = path.read_text().splitlines()[0]

@@ -117,6 +117,7 @@ def test_names(run: Run, root: Path, other: Made, first: Made, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[" * 5000, '{"schema": 1, "name": "x"}'])
+@pytest.mark.sample(2)
 def test_a_damaged_record_is_named(text: str, run: Run, root: Path, other: Made) -> None:
     run("import", other.prefix)
     (root / ".external" / "old-env.json").write_text(text)

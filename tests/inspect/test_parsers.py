@@ -90,6 +90,7 @@ def read_changed(parser: Parser, count: int) -> None:
 
 
 @pytest.mark.parametrize("name", PARSERS)
+@pytest.mark.sample(10)
 def test_a_changed_input_is_read_or_refused(name: str) -> None:
     parser = PARSERS[name]
     read_changed(parser, 3 if parser.slow else 12)

@@ -94,6 +94,7 @@ def test_a_missing_framework_is_named_before_anything_is_compiled(there: There) 
     assert list((there.root / "modulefiles").iterdir()) == []
 
 
+@pytest.mark.long
 def test_with_the_framework_all_is_unpacked_and_installed_without_network(there: There) -> None:
     home = bring(there.machine, TENSORFLOW, {})
     shutil.rmtree(home, ignore_errors=True)

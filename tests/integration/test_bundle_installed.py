@@ -150,6 +150,7 @@ def add_a_link(bundle: Path) -> str:
 @pytest.mark.parametrize(
     "change", [change_a_wheel, change_a_script, take_a_file, add_a_file, add_a_link]
 )
+@pytest.mark.sample(1)
 def test_what_was_changed_on_the_way_is_named_and_nothing_is_done(
     bundles: Bundles, copied: Path, tmp_path: Path, change: Callable[[Path], str]
 ) -> None:
@@ -177,6 +178,7 @@ def prove(prefix: Path, records: Path) -> Done:
     return run([prefix / "bin" / "python", "-I", "-B", build / "target_tools", "prove", *options])
 
 
+@pytest.mark.long
 def test_what_is_ended_leaves_nothing_running_and_goes_on_when_run_again(site: Site) -> None:
     assert site.ended.code == 128 + signal.SIGTERM, site.ended.text
     assert site.left == []
@@ -226,6 +228,7 @@ def test_a_launcher_that_starts_nothing_publishes_nothing(site: Site, refused: l
 
 
 @pytest.mark.usefixtures("refused")
+@pytest.mark.long
 def test_two_versions_in_one_root_are_environments_like_any_other(
     bundles: Bundles, site: Site, envbuild: Envbuild
 ) -> None:

@@ -48,6 +48,7 @@ def create(envbuild: Envbuild, wheel: Path, tmp_path: Path) -> Create:
     return run
 
 
+@pytest.mark.long
 def test_pip_is_asked_once_for_two_roots_and_again_when_that_is_said(create: Create) -> None:
     first, said = create("one")
     assert ASKED in said

@@ -104,6 +104,7 @@ def test_a_root_that_is_full_from_the_start(envbuild: Envbuild, tmp_path: Path) 
     expect(done, 5, *FULL)
 
 
+@pytest.mark.long
 def test_a_root_that_fills_up_while_packages_are_installed(shop: Shop, tmp_path: Path) -> None:
     """What is published in it can still be loaded then."""
     recipe = shop.recipe("full")
@@ -228,6 +229,7 @@ def end_at(moment: str, shop: Shop, number: signal.Signals, times: int = 1) -> D
     return done
 
 
+@pytest.mark.long
 def test_ctrl_c_at_each_step(shop: Shop) -> None:
     """Also twice, as impatient people do, and what a closed terminal or a scheduler sends."""
     shop.recipe("ended", lock=False)

@@ -138,6 +138,7 @@ def committed_head(source: Path) -> str:
     return run(["git", "-C", source, "rev-parse", "HEAD"]).out.strip()
 
 
+@pytest.mark.long
 def test_pytorch_source_locks_and_its_bundle_is_complete(
     envbuild: Envbuild, tmp_path: Path
 ) -> None:

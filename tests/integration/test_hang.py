@@ -86,6 +86,7 @@ def ask(*words: str, until: Callable[[Any], bool]) -> Any:
     raise AssertionError(done.out)
 
 
+@pytest.mark.long
 def test_it_names_the_rank_and_the_line(hanging: subprocess.Popen[bytes]) -> None:
     found = ask(str(hanging.pid), until=lambda it: it["verdict"] == "apart")
     assert (found["size"], found["culprits"]) == (RANKS, [1])

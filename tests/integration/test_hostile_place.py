@@ -89,6 +89,7 @@ def place(envbuild: Envbuild, tmp_path_factory: pytest.TempPathFactory) -> Place
     return Place(place.root, place.home, place.old, place.tmp, created)
 
 
+@pytest.mark.long
 def test_create_works_with_everything_against_it(place: Place) -> None:
     assert place.created.code == 0, place.created.text
     assert "demo/1 is published and " in place.created.out

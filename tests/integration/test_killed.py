@@ -142,6 +142,7 @@ def test_killed_at_a_moment_then_repeated(
         pytest.param(MOMENTS, id="all", marks=pytest.mark.long),
     ],
 )
+@pytest.mark.long
 def test_killed_again_and_again(
     moments: tuple[str, ...], envbuild: Envbuild, built_root: Path, tmp_path: Path
 ) -> None:

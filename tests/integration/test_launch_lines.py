@@ -73,6 +73,7 @@ def request_for(installed: Installed, **transport: bool) -> LaunchRequest:
 
 
 @pytest.mark.parametrize("ucx", [False, True], ids=["plain", "ucx"])
+@pytest.mark.sample(2)
 def test_every_rank_starts_with_what_is_exported(installed: Installed, ucx: bool) -> None:
     line = launch_line(request_for(installed, ucx=ucx))
     done = run(line, env={**AS_ROOT, "LD_LIBRARY_PATH": "/nowhere"})

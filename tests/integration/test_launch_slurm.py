@@ -139,6 +139,7 @@ STEPS = "--nnodes=2 --nproc_per_node=2 gpus=2"
     ],
     ids=" ".join,
 )
+@pytest.mark.sample(1)
 def test_torchrun_has_every_gpu_of_the_job(
     cluster: Slurm, torch_root: Path, tmp_path: Path, options: tuple[str, ...]
 ) -> None:

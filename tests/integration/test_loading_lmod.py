@@ -256,6 +256,7 @@ def assert_same(expected: Expected, run: Run, about: object) -> None:
 
 
 @pytest.mark.parametrize("seed", LOTS)
+@pytest.mark.sample(3)
 def test_lmod_loads_what_was_said(seed: int, tmp_path: Path) -> None:
     random = Random(seed)
     modules = sensible(random)
@@ -269,6 +270,7 @@ def test_lmod_loads_what_was_said(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", LOTS)
+@pytest.mark.sample(3)
 def test_lmod_ends_as_planned_in_the_order_that_was_worked_out(seed: int, tmp_path: Path) -> None:
     random = Random(1000 + seed)
     modules = sensible(random)
@@ -349,6 +351,7 @@ def in_order(*names: str) -> tuple[Action, ...]:
 
 @pytest.mark.parametrize("examples", [3, pytest.param(12, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("site", "environment"), [("taurus-ml", "ml"), ("taurus-alpha", "hiera")])
+@pytest.mark.long
 def test_the_trees_of_the_sites(site: str, environment: str, examples: int, tmp_path: Path) -> None:
     """So many lists of modules as a user might load them, and as many in the order worked out."""
     root = TREES / site / "modules"

@@ -120,6 +120,7 @@ def test_tensorflow_for_python_3_6_is_what_its_own_pip_would_take(tmp_path: Path
     assert ours == {each.name for each in (tmp_path / "taken").iterdir()}
 
 
+@pytest.mark.long
 def test_python_3_6_gets_a_pip_that_takes_todays_wheels_and_untouched_sources(
     tmp_path: Path,
 ) -> None:

@@ -42,6 +42,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
 
 @pytest.mark.parametrize("way", ["hidden", "present"])
 @pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.sample(2)
 def test_in_a_new_shell_the_ranks_agree_and_unloading_gives_everything_back(
     shell: str, way: str, built_root: Path, machine: Machine, tmp_path: Path
 ) -> None:
@@ -86,6 +87,7 @@ def test_validate_looks_at_the_loaded_module(
 
 
 @pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.sample(1)
 def test_help_and_whatis_say_what_was_proved(
     shell: str, envbuild: Envbuild, built_root: Path, tmp_path: Path
 ) -> None:

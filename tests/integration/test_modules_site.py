@@ -185,6 +185,7 @@ def snapshots(folder: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.sample(1)
 def test_its_module_loads_all_it_needs_in_a_new_shell(
     shell: str, on_lmod: Creation, hidden: dict[str, str], tmp_path: Path
 ) -> None:
@@ -226,6 +227,7 @@ def smoke_line(creation: Creation) -> str:
     return shlex.join([*COMMAND, "smoke", "onmodules", "--root", str(creation.root)])
 
 
+@pytest.mark.long
 def test_what_the_caller_has_loaded_does_not_matter(on_lmod: Creation, tmp_path: Path) -> None:
     old_numpy(on_lmod.cluster)
     other = "OpenMPI/3.1.4-GCC-12.2.0"
@@ -258,6 +260,7 @@ def test_a_module_that_went_after_publishing(on_lmod: Creation, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.long
 def test_the_same_as_tcl_modules(
     shell: str, created: Start, envbuild: Envbuild, hidden: dict[str, str], tmp_path: Path
 ) -> None:
@@ -294,6 +297,7 @@ def expect_nothing_published(envbuild: Envbuild, root: Path) -> None:
     assert list((root / "modulefiles").iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_module_that_swaps_another_silently(
     other_cluster: Cluster, envbuild: Envbuild, tmp_path: Path
 ) -> None:
@@ -315,6 +319,7 @@ def test_a_module_that_swaps_another_silently(
     assert f" the module {NCCL} " in done.err
 
 
+@pytest.mark.long
 def test_a_module_that_is_not_there(
     other_cluster: Cluster, envbuild: Envbuild, tmp_path: Path
 ) -> None:
@@ -338,6 +343,7 @@ def test_a_module_that_shadows_a_pinned_package(created: Start, envbuild: Envbui
     expect_nothing_published(envbuild, creation.root)
 
 
+@pytest.mark.long
 def test_a_module_that_went_after_the_lock_was_made(
     created: Start, envbuild: Envbuild, hidden: dict[str, str]
 ) -> None:

@@ -65,6 +65,7 @@ def run(*words: str | Path) -> None:
     subprocess.run([sys.executable, *map(str, words)], check=True, capture_output=True, timeout=120)
 
 
+@pytest.mark.long
 def test_what_pip_downloaded_to_answer_is_there_to_be_fetched(tmp_path: Path) -> None:
     data, folder, report = wheel(), tmp_path / "downloads", tmp_path / "report.json"
     dry = ["install", "--isolated", "--ignore-installed", "--dry-run", "--report", report, "small"]

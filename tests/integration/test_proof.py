@@ -215,6 +215,7 @@ DEATHS = (
 )
 
 
+@pytest.mark.long
 def test_a_rank_that_is_killed(launched: dict[str, Moment]) -> None:
     expect_refused(launched["killed"], {}, *DEATHS)
     # hydra ends with the signal's number; whether it also names it is as uncertain.

@@ -49,6 +49,7 @@ def submit(cluster: Slurm, text: str) -> Done:
 
 
 @pytest.mark.parametrize("word", ["allreduce", "allreduce/1", "FILE"])
+@pytest.mark.sample(1)
 def test_the_job_runs_the_environment_s_python_and_mpi(
     word: str, cluster: Slurm, built_root: Path, tmp_path: Path
 ) -> None:

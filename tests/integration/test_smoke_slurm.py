@@ -64,6 +64,7 @@ def command(root: Path, site: Path, verb: str, *words: str) -> str:
     )
 
 
+@pytest.mark.long
 def test_a_bare_srun_starts_every_rank_alone(cluster: Slurm, root: Path) -> None:
     """Why the line names the protocol: as it was, a good build failed its smoke test."""
     python = next(root.glob("allreduce/*/bin/python"))
@@ -116,6 +117,7 @@ def test_the_line_starts_ranks_inside_a_step(cluster: Slurm, root: Path, site: P
     ]
 
 
+@pytest.mark.long
 def test_a_job_with_fewer_slots_is_overcommitted(cluster: Slurm, root: Path, site: Path) -> None:
     script = cluster.folder / "small.sh"
     script.write_text(f"#!/bin/bash\n{command(root, site, 'smoke')}\n", encoding="utf-8")

@@ -156,6 +156,7 @@ def nothing_is_published(root: Path) -> bool:
     return not list(root.glob("modulefiles/answers/*.lua"))
 
 
+@pytest.mark.long
 def test_a_compile_error_then_built_and_built_again_from_the_cache(
     extension: Extension, tmp_path: Path
 ) -> None:
@@ -189,6 +190,7 @@ def test_a_compile_error_then_built_and_built_again_from_the_cache(
     assert "from the cache: " in build_log(tmp_path / "two")
 
 
+@pytest.mark.long
 def test_a_patch_that_does_not_fit(extension: Extension, tmp_path: Path) -> None:
     extension.patch(third="static PyObject *reply(void) {")
     done = extension.create(tmp_path / "root")
@@ -207,6 +209,7 @@ def test_a_patch_for_another_release(extension: Extension, tmp_path: Path) -> No
     assert nothing_is_published(tmp_path / "root")
 
 
+@pytest.mark.long
 def test_a_bundle_is_built_without_network(extension: Extension, tmp_path: Path) -> None:
     done = extension.create(tmp_path / "unused", "--bundle", "--output", str(tmp_path), "--json")
     assert done.code == 0, done.text

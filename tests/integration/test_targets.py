@@ -69,6 +69,7 @@ def finished(folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("name", MADE_HERE)
+@pytest.mark.sample(1)
 def test_what_a_target_makes(name: str, lock: Lock, tmp_path: Path) -> None:
     result = made(name, lock, tmp_path)
     # A target decides nothing: what it makes is the environment of the lock.

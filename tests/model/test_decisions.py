@@ -176,6 +176,7 @@ UNORDERED = re.compile(
 @pytest.mark.parametrize(
     "path", list(leaves(LOCK.plain())), ids=lambda path: ".".join(map(str, path))
 )
+@pytest.mark.sample(60)
 def test_every_field_is_a_decision_or_named_as_none(path: tuple[Any, ...]) -> None:
     name = ".".join(map(str, path))
     before = at(LOCK.plain(), path)

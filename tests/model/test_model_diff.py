@@ -52,6 +52,7 @@ FIXED = {("schema",), ("plan", "schema"), ("plan", "builds", 0, "tree", "kind")}
     [path for path in leaves(LOCK.plain()) if path[-1] not in {"size", "needs", "fulfils"}],
     ids=lambda path: ".".join(map(str, path)),
 )
+@pytest.mark.sample(40)
 def test_whatever_changes_is_told(path: tuple[Any, ...]) -> None:
     others = list(changed(LOCK, path))
     if not others:

@@ -256,6 +256,7 @@ def row(place: Place) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES.keys())
+@pytest.mark.sample(12)
 def test_forged_evidence_is_claimed_and_does_not_count(
     place: Place, forge: Callable[[Place], object]
 ) -> None:

@@ -168,6 +168,7 @@ def test_scripts_are_good_bash(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.integration
 @pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.sample(1)
 def test_the_prefix_is_made_and_entered(name: str, tmp_path: Path) -> None:
     artifacts: tuple[CondaArchive, ...] = ()
     if BACKENDS[name].TRAITS.channels:
@@ -192,6 +193,7 @@ def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.sample(1)
 def test_plan_forms_and_jobs(name: str) -> None:
     check_verbs(name, shipped(name))
 

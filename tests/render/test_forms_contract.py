@@ -41,6 +41,7 @@ def subject(name: str, case: Case, source: Renderable) -> RenderInput:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @pytest.mark.parametrize("name", forms())
+@pytest.mark.sample(13)
 def test_a_form_is_one_text_or_a_reason(name: str, case: Case) -> None:
     form = forms()[name]
     assert form.file_of(case.lock.plan) == Path(form.file_of(case.lock.plan)).name

@@ -128,6 +128,7 @@ def test_all_steps_with_a_hostile_caller(python: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.long
 def test_a_dollar_in_the_path_works_or_is_refused(python: str, tmp_path: Path) -> None:
     asked = "import sys; print(int(sys.version_info >= (3, 10)))"
     is_new = run([python, "-c", asked], env=clean_env(), cwd=tmp_path).stdout.strip() == "1"
@@ -199,6 +200,7 @@ def test_a_fetched_file_that_is_not_the_locked_one_is_refused(tmp_path: Path) ->
     assert site.marks() == {"venv.done"}
 
 
+@pytest.mark.long
 def test_a_file_that_went_bad_is_refused_and_fetched_again(built: Site, tmp_path: Path) -> None:
     copy = copied(built, tmp_path)
     wheel = copy.folder / "wheelhouse" / "tinyone-1.0-py3-none-any.whl"
@@ -332,6 +334,7 @@ def write_modules(system: ModuleSystem, tmp_path: Path, bundle: Path) -> Modules
 
 
 @pytest.mark.parametrize("system", ["lmod", "tcl"])
+@pytest.mark.sample(1)
 def test_a_modules_copy_that_shadows_a_pin_is_an_error_that_names_it(
     system: ModuleSystem, tmp_path: Path
 ) -> None:
@@ -355,6 +358,7 @@ def expect_shadowed(done: subprocess.CompletedProcess[str], found: str, bundle: 
     assert "step check failed" in done.stderr
 
 
+@pytest.mark.long
 def test_a_pin_is_installed_even_where_the_base_python_has_it(tmp_path: Path) -> None:
     site = make_site(tmp_path)
     assert site.build("venv").returncode == 0

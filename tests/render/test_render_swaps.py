@@ -75,6 +75,7 @@ def final(*more: str) -> list[str]:
 
 @both
 @each_style
+@pytest.mark.sample(2)
 def test_lmod_loads_exactly_the_plan_again_and_again(
     style: str, site: dict[str, str], tmp_path: Path
 ) -> None:
@@ -102,6 +103,7 @@ def test_lmod_loads_exactly_the_plan_again_and_again(
 
 @both
 @each_style
+@pytest.mark.sample(2)
 def test_lmod_where_the_user_has_the_toolchain_loaded(
     style: str, site: dict[str, str], tmp_path: Path
 ) -> None:
@@ -118,6 +120,7 @@ def test_lmod_where_the_user_has_the_toolchain_loaded(
 
 @both
 @each_style
+@pytest.mark.sample(2)
 def test_lmod_where_the_user_has_the_chosen_mpi_loaded(
     style: str, site: dict[str, str], tmp_path: Path
 ) -> None:
@@ -140,6 +143,7 @@ def test_lmod_swaps_the_sites_environment_module(tmp_path: Path) -> None:
 
 @both
 @each_style
+@pytest.mark.sample(2)
 def test_another_environment_takes_the_place_of_one_with_a_swap(
     style: str, site: dict[str, str], tmp_path: Path
 ) -> None:
@@ -188,6 +192,7 @@ def scripts(folder: Path, modules: Modules) -> Path:
 
 @both
 @each_style
+@pytest.mark.sample(2)
 def test_the_build_unloads_loads_and_compares(
     style: str, site: dict[str, str], tmp_path: Path
 ) -> None:

@@ -135,6 +135,7 @@ def asked(case: dict[str, Any], folder: Path, known: Any) -> Request:
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+@pytest.mark.sample(60)
 def test_case(path: Path, tmp_path: Path) -> None:
     case = read(path)
     request_ = asked(case, tmp_path, knowledge())

@@ -34,6 +34,7 @@ def plan(folder: Path) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("satisfiable", [True, False], ids=["met", "refused"])
+@pytest.mark.long
 def test_five_thousand_modules_of_one_name(satisfiable: bool, tmp_path: Path) -> None:
     folder = synthetic().write_dense_site(tmp_path / "site", 5000, satisfiable)
     code, errors = plan(folder)
@@ -43,6 +44,7 @@ def test_five_thousand_modules_of_one_name(satisfiable: bool, tmp_path: Path) ->
         assert "nccl 2.54.84 (NCCL/2.54.84-fosscuda-2010a)" in errors
 
 
+@pytest.mark.long
 def test_modules_of_one_name_that_each_load_a_library_of_their_own(tmp_path: Path) -> None:
     """Of libraries that nothing else speaks of it does not matter which one is loaded."""
     made = synthetic()

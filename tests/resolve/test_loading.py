@@ -281,6 +281,7 @@ def every_order(
 
 @settings(max_examples=300)
 @given(problems, st.data())
+@pytest.mark.long
 def test_there_is_an_order_if_some_order_ends_as_planned(
     problem: StackProblem, data: st.DataObject
 ) -> None:
@@ -296,6 +297,7 @@ def test_there_is_an_order_if_some_order_ends_as_planned(
     assert words is None or words in known
 
 
+@pytest.mark.long
 def test_a_chain_of_loads_is_no_matter_of_recursion() -> None:
     chain = {
         f"lib{n}/1": SolverModule(

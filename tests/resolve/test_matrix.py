@@ -135,6 +135,7 @@ def table() -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.sample(7)
 def test_a_recipe_plans_where_the_table_says(recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # What would plan instead takes as long again to find, and is not in the table.
     monkeypatch.setattr(explain, "CLOSEST", 0)

@@ -140,6 +140,7 @@ def stack_of(inputs: ProblemInputs, stack: Stack) -> StackFacts:
 
 @settings(max_examples=50)
 @given(plain=recipes(), site=st.sampled_from(SITES))
+@pytest.mark.long
 def test_no_error_row_holds_for_a_plan(plain: dict[str, Any], site: str) -> None:
     request_ = asked(plain, site)
     with contextlib.suppress(NoSolutionError):

@@ -132,6 +132,7 @@ CHECKS = [check_best, check_conflict, check_closest]
 
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("lot", LOTS)
+@pytest.mark.sample(3)
 def test_the_engine_agrees_on_known_problems(
     check: Callable[[StackProblem], None], lot: Sequence[int]
 ) -> None:
@@ -151,6 +152,7 @@ def test_the_engine_agrees_on_known_problems(
     [random_dense_problem, random_conflicts_problem, random_hidden_problem],
     ids=["dense", "conflicts", "hidden"],
 )
+@pytest.mark.sample(3)
 def test_the_engine_agrees_on_problems_of_one_kind(
     check: Callable[[StackProblem], None],
     draw: Callable[[Random], StackProblem],
@@ -319,6 +321,7 @@ def met() -> tuple[Counter[str], Counter[str]]:
         "change: add",
     ],
 )
+@pytest.mark.sample(8)
 def test_the_best_of_the_known_problems_has(feature: str) -> None:
     # An addition is the best change only where a rule lacks just that.
     assert met()[0][feature] >= (1 if feature == "change: add" else 3)

@@ -75,6 +75,7 @@ def loaded(modules: Modules, tree: Path, folder: Path) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("path", loadable(), ids=lambda path: path.stem)
+@pytest.mark.sample(8)
 def test_the_plan_loads_as_planned(path: Path, tmp_path: Path) -> None:
     case = read(path)
     found = resolve(asked(case, tmp_path, knowledge()))

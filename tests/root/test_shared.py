@@ -143,6 +143,7 @@ ORDERS = [("ann", 0o077, "bob", 0o002), ("bob", 0o002, "ann", 0o077)]
 
 
 @pytest.mark.parametrize(("first", "one", "second", "other"), ORDERS)
+@pytest.mark.sample(1)
 def test_what_one_member_made_another_uses_changes_and_removes(
     team: Team, first: str, one: int, second: str, other: int
 ) -> None:
@@ -186,6 +187,7 @@ def test_what_one_member_made_another_uses_changes_and_removes(
     assert team.numbers() == []
 
 
+@pytest.mark.long
 def test_who_is_no_member_uses_and_lists_and_changes_nothing(team: Team) -> None:
     team.make("ann", 0)
     team.make("bob", 1)

@@ -156,6 +156,7 @@ FOLDERS = ["modulefiles/other", ".external", "other/*.evidence", "other/*.eviden
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
+@pytest.mark.sample(1)
 def test_list_reports_what_is_no_file_and_keeps_all_other_rows(
     put: Callable[[str, str], Path], tmp_path: Path, kind: str
 ) -> None:
@@ -189,6 +190,7 @@ def test_a_stamp_that_is_no_file_is_a_wrong_root(
 
 
 @pytest.mark.parametrize("kind", EVERY_KIND)
+@pytest.mark.sample(1)
 def test_verbs_that_read_one_end_and_name_it(
     put: Callable[[str, str], Path], tmp_path: Path, kind: str
 ) -> None:

@@ -224,6 +224,7 @@ def predicted(effects: list[Effects]) -> tuple[dict[str, set[str]], dict[str, se
     return paths, values
 
 
+@pytest.mark.sample(2)
 def test_the_plan_takes_what_is_expected(planned: Planned) -> None:
     assert set(planned.plan.modules.final) == planned.forest.newest
     modules = load_snapshot(planned.folder / "here.snapshot.json").modules
@@ -234,6 +235,7 @@ def test_the_plan_takes_what_is_expected(planned: Planned) -> None:
     assert planned.plan.python == str(planned.forest.homes[python.locator] / "bin" / "python3")
 
 
+@pytest.mark.sample(2)
 def test_loading_does_what_the_snapshot_says(planned: Planned) -> None:
     before, after = loaded(planned)
     paths, values = predicted(effects_of_final(planned))

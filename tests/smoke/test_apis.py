@@ -120,6 +120,7 @@ def gloo(smoke: Runs, api: Any, python: str, *command: str) -> Any:
     return smoke(command=words, api=api, transport="gloo", mpi_from=None)
 
 
+@pytest.mark.long
 def test_torch_distributed_finds_its_ranks_by_a_file(smoke: Runs, torch_python: str) -> None:
     words = (smoke.mpi.mpiexec, "-n", "2")
     result = gloo(smoke, "torch.distributed", torch_python, *words)
@@ -157,6 +158,7 @@ def test_torch_distributed_under_torchrun(smoke: Runs, torch_python: str) -> Non
     assert (result.verdict, result.reasons) == ("passed", ())
 
 
+@pytest.mark.long
 def test_torch_distributed_that_nobody_tells_its_place(
     golden: Golden, smoke: Runs, torch_python: str
 ) -> None:

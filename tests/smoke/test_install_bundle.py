@@ -177,6 +177,7 @@ def bundle(folder: Path, identity: str = IDS[0]) -> Bundle:
     [*filter(None, [sys.executable, find_python("3.6")])],
     ids=lambda path: Path(path).name,
 )
+@pytest.mark.sample(1)
 def test_what_was_proved_is_published_with_its_proof(python: Path | str, folder: Path) -> None:
     root = folder / "root"
     for number, identity in enumerate(IDS, start=1):
@@ -232,6 +233,7 @@ LIES: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changes", "reason"), LIES)
+@pytest.mark.sample(2)
 def test_a_rank_that_shows_something_else_publishes_nothing(
     folder: Path, changes: dict[str, Any], reason: str
 ) -> None:

@@ -213,6 +213,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
+@pytest.mark.sample(2)
 def test_a_runtime_that_does_something_wrong(smoke: Runs, case: str) -> None:
     sabotage, reason = WRONG[case]
     result = smoke(sabotage=sabotage)
@@ -231,6 +232,7 @@ HANGS = {
 
 
 @pytest.mark.parametrize("case", HANGS)
+@pytest.mark.sample(1)
 def test_a_rank_that_hangs(golden: Golden, smoke: Runs, case: str) -> None:
     what, _ = HANGS[case]
     with smoke.hung('"bytes": 4096'):
@@ -291,6 +293,7 @@ WAYS = {
 
 @pytest.mark.parametrize("when", PLACES)
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.sample(2)
 def test_a_rank_that_dies(smoke: Runs, when: str, way: str) -> None:
     sabotage, place = PLACES[when]
     die, hows = WAYS[way]

@@ -91,11 +91,13 @@ def test_all_are_installed_as_by_one(wheelhouse: Path) -> None:
     check_all(wheelhouse, sys.executable)
 
 
+@pytest.mark.long
 def test_by_an_old_python_as_well(wheelhouse: Path, old_python: str) -> None:
     check_all(wheelhouse, old_python)
 
 
 @pytest.mark.parametrize("name", FILES)
+@pytest.mark.sample(2)
 def test_one_that_is_not_what_was_locked(wheelhouse: Path, name: str) -> None:
     python, _ = venv(wheelhouse.with_name("venv"))
     requirements = wheelhouse.with_name("requirements.txt")

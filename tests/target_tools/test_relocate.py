@@ -150,6 +150,7 @@ def contents(prefix: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["prefix", "p" * 120, "a b"], ids=["short", "long", "space"])
+@pytest.mark.sample(2)
 def test_it_is_just_what_the_engine_would_have_made_there(
     channel: Channel, packed: tuple[Path, Path], tmp_path: Path, name: str
 ) -> None:

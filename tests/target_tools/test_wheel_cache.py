@@ -207,6 +207,7 @@ CHANGES: dict[str, tuple[Callable[[Prefix], None], dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("line", CHANGES)
+@pytest.mark.sample(5)
 def test_what_makes_another_key(line: str, first: Prefix, cache: Path, wheel: Path) -> None:
     change, env = CHANGES[line]
     change(first)
@@ -268,6 +269,7 @@ def test_a_damaged_wheel(first: Prefix, cache: Path, wheel: Path) -> None:
         (None, "record.json: No such file or directory"),
     ],
 )
+@pytest.mark.sample(2)
 def test_a_damaged_record(
     text: str | None, why: str, first: Prefix, cache: Path, wheel: Path
 ) -> None:
@@ -337,6 +339,7 @@ def test_a_damaged_entry_is_replaced_and_kept(
 # ---------------------------------------------------------------- storing
 
 
+@pytest.mark.long
 def test_two_builds_store_at_once(first: Prefix, cache: Path, tmp_path: Path) -> None:
     wheels = [make_wheel(first, tmp_path / f"built-{n}") for n in range(4)]
     for wheel in wheels:
@@ -421,6 +424,7 @@ def test_a_cache_that_cannot_be_written(first: Prefix, cache: Path, tmp_path: Pa
         assert "horovod-0.28.1.dist-info/envbuild_build.json" in archive.namelist()
 
 
+@pytest.mark.long
 def test_the_oldest_python(old_python: str, cache: Path, tmp_path: Path) -> None:
     old = make_prefix(tmp_path / "old", python=old_python)
     old.build_horovod()
