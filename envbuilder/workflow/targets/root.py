@@ -85,7 +85,7 @@ def published_number(request: CreateRequest, lock: Lock) -> int | None:
         return None
     context.reporter.say(f"{home.name}/{version.number} already has exactly this lock")
     here = lock.plan.arch == platform.machine()
-    manifests.check_unchanged(home, version, runs_here=here)
+    manifests.check_unchanged(home, version, runs_here=here, say=context.reporter.warn)
     heal_lock(home, version, lock, context)
     tell_new_findings(home, version, lock, context)
     return version.number
