@@ -34,7 +34,8 @@ def site_search(context: Context) -> SiteSearch:
         return local_site(context.environ)
 
     named = context.environ.get("ENVBUILD_SITE")
-    return SiteSearch(context.folders, context.knowledge, entries(), named, detect)
+    found = (context.folders, context.knowledge, entries(), named)
+    return SiteSearch(*found, detect, context.reporter.warn)
 
 
 def partition_of_job(chosen: ChosenSite, context: Context) -> str | None:

@@ -350,3 +350,11 @@ def test_a_file_of_another_tool_becomes_a_recipe(tmp_path: Path) -> None:
         ["document.not-allowed"],
     )
     assert "environment.yml:2:15: error: " in hostile_yaml.stderr
+
+
+def test_a_site_that_cannot_be_read_is_named_where_sites_are_searched(tmp_path: Path) -> None:
+    (tmp_path / "sites").mkdir()
+    (tmp_path / "sites" / "ours.yaml").write_text("schema: 1\nname: ours\n")
+    done = run("plan", "allreduce", ENVBUILD_PATH=str(tmp_path))
+    assert done.exit_code == 0, done.stderr
+    assert "warning: site ours " in done.stderr
