@@ -28,9 +28,11 @@ from ..root import Root, external, removal
 from ..root.environment_lock import lock_file, read_lock
 from ..root.environments import find, number_before_default
 from ..root.inputs import kept_recipe, kept_site
+from ..root.usage import count_unexamined
 from ..target_tools import sharing
 from ..target_tools.proving.binding import EARLIER
 from ..target_tools.root import layout, locks, manifests, publish, registry, stamp, store
+from ..text import counted
 from ..workflow.context import Context
 from ..workflow.image_contents import OpenedRoot
 
@@ -356,6 +358,12 @@ def _remove(
         home, version = find(root, environment)
         removal.remove_number(home, version, say)
         removed = (f"{name}/{version.number}",)
+    others = count_unexamined() if removed and what != "unfinished" else 0
+    if others:
+        say(
+            f"{counted(others, 'process', 'processes')} of other users could not be examined and "
+            "may use what was removed"
+        )
     return RemoveResult(environment=name, removed=removed)
 
 
