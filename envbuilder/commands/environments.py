@@ -338,7 +338,11 @@ def _remove(
 ) -> RemoveResult:
     say = context.reporter.say
     name = environment.partition("/")[0]
-    home = {home.name: home for home in root.homes()}.get(environment)
+    homes = {home.name: home for home in root.homes()}
+    home = homes.get(environment)
+    # Such a root may have a default that is not recognised.
+    for problem in registry.problems(homes[name]) if name in homes else ():
+        context.reporter.warn(problem)
     removed: tuple[str, ...]
     if home and what == "unfinished":
         removed = removal.remove_unfinished(home, say)

@@ -110,3 +110,11 @@ def test_a_damaged_manifest_is_drift_and_says_how_to_heal_it(home: Home, text: s
     assert (told.exit_code, problem_ids(told.stdout)) == (8, ["environment.manifest-damaged"])
     assert str(manifest) in told.stderr.replace("\n", "")
     assert "hint: " in told.stderr
+
+
+def test_a_default_that_is_not_recognised_is_named_at_removal(home: Home) -> None:
+    default = home.modulefiles / ".modulerc.lua"
+    default.write_text("-- cut off\n")
+    done = run("remove", "allreduce/1", "--root", str(home.root))
+    assert done.exit_code == 0, done.stderr
+    assert str(default) in done.stderr.replace("\n", "")
