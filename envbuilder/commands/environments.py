@@ -362,11 +362,11 @@ def _remove(
         home, version = find(root, environment)
         removal.remove_number(home, version, say)
         removed = (f"{name}/{version.number}",)
-    others = count_unexamined() if removed and what != "unfinished" else 0
-    if others:
+    unexamined = count_unexamined() if removed and what != "unfinished" else 0
+    if unexamined:
         say(
-            f"{counted(others, 'process', 'processes')} of other users could not be examined and "
-            "may use what was removed"
+            f"{counted(unexamined, 'process', 'processes')} of other users could not be examined "
+            "and may use what was removed"
         )
     return RemoveResult(environment=name, removed=removed)
 

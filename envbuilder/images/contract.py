@@ -118,8 +118,8 @@ def _cuda(cuda: str | None, host: HostOffer) -> ContractRow:
     if driver is None:
         return row
     if cuda is None:
-        why = "its packages bring a CUDA whose release the lock does not state"
-        return row.model_copy(update={"why": why})
+        reason = "its packages bring a CUDA whose release the lock does not state"
+        return row.model_copy(update={"why": reason})
     wanted, there = _numbers(cuda), _numbers(driver)
     if wanted <= there:
         return row.model_copy(update={"fit": "fits", "why": None})

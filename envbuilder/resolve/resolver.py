@@ -84,15 +84,15 @@ def _resolution(inputs: ProblemInputs, stack: Stack) -> Resolution:
             key=lambda each: (each.component == last, each.tree is not None, each.component),
         )
     )
-    brought = tuple(_brought(inputs, stack))
+    of_modules = tuple(_brought(inputs, stack))
     return Resolution(
         pins=chosen,
         site_findings=(
             *unused_modules(inputs, stack, chosen),
-            *uncompared_releases((*chosen, *brought)),
+            *uncompared_releases((*chosen, *of_modules)),
         ),
         build_pins=(*tools, *build_tools(inputs.request, builds, (*chosen, *tools))),
-        brought=brought,
+        brought=of_modules,
         python=_python(inputs, pins),
         loads=tuple(map(loaded_as, stack.loads)),
         final=tuple(map(loaded_as, stack.final)),

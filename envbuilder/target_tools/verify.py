@@ -274,8 +274,8 @@ def finish(target: Path, report: "list[dict[str, Any]]") -> int:
     write_json(target, {"schema": 1, "passed": not wrong, "facts": report})
     for each in wrong:
         sys.stderr.write(f"error: {each['component']}: {each['text']}\n")
-    open_facts = sum(each["passed"] is None for each in report)
-    held = len(report) - len(wrong) - open_facts
-    more = f", {open_facts} not judged" if open_facts else ""
-    sys.stdout.write(f"{held} of {len(report)} facts hold{more}\n")
+    right_count = sum(each["passed"] is True for each in report)
+    open_count = len(report) - len(wrong) - right_count
+    suffix = f", {open_count} not judged" if open_count else ""
+    sys.stdout.write(f"{right_count} of {len(report)} facts hold{suffix}\n")
     return 1 if wrong else 0

@@ -67,20 +67,20 @@ def bound_inputs(
 
 def _check_glibc(inputs: PlanInputs, base: BaseImage, warn: Callable[[str], None]) -> None:
     """Raise UsageError for a base that is older than what the site's programs were linked with."""
-    needed = inputs.chosen.facts.glibc or inputs.site.facts.glibc
-    there = base.site.facts.glibc
-    mine, its = (version(each or "") for each in (needed, there))
-    if mine is None or its is None:
+    of_site = inputs.chosen.facts.glibc or inputs.site.facts.glibc
+    of_base = base.site.facts.glibc
+    oldest, version_of_base = (version(each or "") for each in (of_site, of_base))
+    if oldest is None or version_of_base is None:
         warn(
-            f"the glibc of the base, {there or 'unknown'}, is not compared with that of "
-            f"{inputs.site.name}, {needed or 'not stated'}: state facts: {{glibc: ...}} in the "
+            f"the glibc of the base, {of_base or 'unknown'}, is not compared with that of "
+            f"{inputs.site.name}, {of_site or 'not stated'}: state facts: {{glibc: ...}} in the "
             "site file"
         )
-    elif its < mine:
+    elif version_of_base < oldest:
         raise UsageError(
             "base.old-glibc",
-            f"the base has glibc {there}, but the programs of {inputs.site.name} need {needed}",
-            f"use a base with glibc {needed} or newer",
+            f"the base has glibc {of_base}, but the programs of {inputs.site.name} need {of_site}",
+            f"use a base with glibc {of_site} or newer",
         )
 
 

@@ -34,8 +34,8 @@ def site_search(context: Context) -> SiteSearch:
         return local_site(context.environ)
 
     named = context.environ.get("ENVBUILD_SITE")
-    found = (context.folders, context.knowledge, entries(), named)
-    return SiteSearch(*found, detect, context.reporter.warn)
+    documents = (context.folders, context.knowledge, entries())
+    return SiteSearch(*documents, named, detect, context.reporter.warn)
 
 
 def partition_of_job(chosen: ChosenSite, context: Context) -> str | None:

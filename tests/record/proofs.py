@@ -68,8 +68,8 @@ def proved(
     record = {**RECORD, **about, "schema": schema, "log": f"{name}/smoke.log"}
     nonce = NONCE if schema == 1 else new_nonce(record)
     for number, host in enumerate(hosts):
-        said = {"libraries": [LIBMPI], "claims": claims, "checks": checks}
-        one = Rank(number, host=host, nonce=nonce, unix=begin, **said)
+        fields = {"libraries": [LIBMPI], "claims": claims, "checks": checks}
+        one = Rank(number, host=host, nonce=nonce, unix=begin, **fields)
         one.write(run / "ranks")
     if schema == 1:
         forget_answers(run)

@@ -35,9 +35,9 @@ def make(request: CreateRequest) -> CreateResult:
         lock = root_lock(held)
         number = published_number(held, lock)
         if number is not None:
-            found = proved_result(held, lock, number)
+            published = proved_result(held, lock, number)
             make_default(held, number)
-            return found
+            return published
         begin(held, lock)
     # Its installer holds the environment's folder itself.
     with tempfile.TemporaryDirectory(prefix="envbuild-bundle-") as scratch:

@@ -38,9 +38,9 @@ def make(request: CreateRequest) -> CreateResult:
         if number is None:
             _build(held, lock)
             number = _publish(held, lock, _prove(held, lock))
-        found = proved_result(held, lock, number)
+        published = proved_result(held, lock, number)
         make_default(held, number)
-        return found
+        return published
 
 
 def _build(request: CreateRequest, lock: Lock) -> None:

@@ -158,24 +158,24 @@ def proved_result(request: CreateRequest, lock: Lock, number: int) -> CreateResu
 
     Raises BuildError if it has none: it may have been published without that requirement.
     """
-    found, required = result(request, lock, number), request.options.require_tier
+    published, required = result(request, lock, number), request.options.require_tier
     # What was proved with stand-ins is no proof of the recipe.
     tiers = {
         (each.result.api, each.result.transport): each.result.tier
-        for each in found.proofs
+        for each in published.proofs
         if not each.stand_ins
     }
     for proof in proofs_of(lock.plan) if required else ():
         tier = tiers.get((proof.api, proof.transport))
         if tier is None or TIERS.index(tier) < TIERS.index(required):
-            name = f"{found.environment}/{number}"
+            name = f"{published.environment}/{number}"
             raise BuildError(
                 "tier.too-low",
                 f"tier {required} is required, but {name} has {tier or 'no proof'} for "
                 f"{proof.api} over {proof.transport}",
-                f"prove it again: envbuild smoke {name} --root '{found.root}'",
+                f"prove it again: envbuild smoke {name} --root '{published.root}'",
             )
-    return found
+    return published
 
 
 def _check_machine(request: CreateRequest) -> None:
