@@ -73,10 +73,12 @@ def snapshot_of(
     """
     site = chosen.site
     if site.snapshot is None or chosen.path is None:
-        from ..machine.detection import snapshot
+        from ..machine.detection import INCOMPLETE, snapshot
 
         detected = snapshot(site, context.environ, components=components)
-        return detected.snapshot, sha256_text(canonical_json(detected.snapshot.plain())), ()
+        # doctor shows the others.
+        notes = tuple(note for note in detected.notes if note == INCOMPLETE)
+        return detected.snapshot, sha256_text(canonical_json(detected.snapshot.plain())), notes
     from ..documents.snapshots import snapshot_of_site
     from ..machine.modules.merge import merged
     from ..machine.modules.trees import age_note
