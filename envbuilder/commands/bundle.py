@@ -142,7 +142,18 @@ def _told(said: BundleCheck, contents: BundleContents) -> BundleCheck:
         *_of_files(contents.files, lock),
         *of_conda_packages(contents.files, lock),
     )
-    return said.model_copy(update={**found, "contradictions": wrong})
+    unchecked = tuple(_unchecked(contents.files))
+    return said.model_copy(update={**found, "contradictions": wrong, "unchecked": unchecked})
+
+
+def _unchecked(files: Mapping[str, str | None]) -> Iterator[str]:
+    """Yield what cannot be compared with the lock: bundles of earlier releases have less."""
+    for name in (BILL, PREDICATE):
+        if name not in files:
+            yield f"{name}: missing"
+    packed = f"{_BUILD}{ARCHIVE}"
+    if packed in files:
+        yield f"{packed}: install.sh compares its files with the conda packages"
 
 
 def _of_facts(facts: dict[str, Any], lock: Lock) -> Iterator[str]:

@@ -41,7 +41,8 @@ def compare(before: str, after: str, choice: LiveOptions, context: Context) -> D
     one, name, known = _read(before, where, context)
     if after == LIVE:
         live = plan_recipe(load(choice.as_locked(one.plan), known), known).plan
-        return diff(one, live, (name, "a plan made now"))
+        # No index is asked for it.
+        return diff(one, live, (name, "a plan made now, without files"))
     other, its_name, _ = _read(after, where, context)
     return diff(one, other, (name, its_name))
 

@@ -28,9 +28,11 @@ from ..root import Root, external, removal
 from ..root.environment_lock import lock_file, read_lock
 from ..root.environments import find, number_before_default
 from ..root.inputs import kept_recipe, kept_site
+from ..root.usage import count_unexamined
 from ..target_tools import sharing
 from ..target_tools.proving.binding import EARLIER
 from ..target_tools.root import layout, locks, manifests, publish, registry, stamp, store
+from ..text import counted
 from ..workflow.context import Context
 from ..workflow.image_contents import OpenedRoot
 
@@ -336,7 +338,11 @@ def _remove(
 ) -> RemoveResult:
     say = context.reporter.say
     name = environment.partition("/")[0]
-    home = {home.name: home for home in root.homes()}.get(environment)
+    homes = {home.name: home for home in root.homes()}
+    home = homes.get(environment)
+    # Such a root may have a default that is not recognised.
+    for problem in registry.problems(homes[name]) if name in homes else ():
+        context.reporter.warn(problem)
     removed: tuple[str, ...]
     if home and what == "unfinished":
         removed = removal.remove_unfinished(home, say)
@@ -356,6 +362,12 @@ def _remove(
         home, version = find(root, environment)
         removal.remove_number(home, version, say)
         removed = (f"{name}/{version.number}",)
+    unexamined = count_unexamined() if removed and what != "unfinished" else 0
+    if unexamined:
+        say(
+            f"{counted(unexamined, 'process', 'processes')} of other users could not be examined "
+            "and may use what was removed"
+        )
     return RemoveResult(environment=name, removed=removed)
 
 

@@ -98,7 +98,21 @@ def launch(environment: str, options: LaunchOptions, context: Context) -> Launch
         words=_guarded(found, request),
     )
     _report(line, found, context)
+    if unstated := _unstated(request):
+        context.reporter.say(
+            f"the ranks are not compared with the size of a node: site {facts.plan.site} does not "
+            f"state {' and '.join(unstated)}"
+        )
     return line
+
+
+def _unstated(request: LaunchRequest) -> tuple[str, ...]:
+    """Return the facts that a check of the nodes lacks; in a job its slots were checked."""
+    if request.hosts is None or request.allocated:
+        return ()
+    gpus = request.gpus and request.shape.gpus_per_node is None
+    cores = request.shape.cores_per_node is None
+    return (*(["gpus-per-node"] if gpus else []), *(["cores-per-node"] if cores else []))
 
 
 def _environment(environment: str, options: LaunchOptions, context: Context) -> _Environment:

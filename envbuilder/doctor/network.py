@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from ..machine.host import LocalMachine
+from ..machine.host import LocalMachine, is_there
 from ..machine.item_values import Item, Section, Status
 from ..machine.items import make, section
 
@@ -84,12 +84,14 @@ def pip_files(host: LocalMachine) -> list[str]:
     return list(dict.fromkeys(files))
 
 
-def pip_options(host: LocalMachine) -> tuple[list[PipOption], list[str], list[str]]:
-    """Return pip's options from files and environment, the files read, and those it cannot read."""
-    options, read, broken = [], [], []
+def pip_options(host: LocalMachine) -> tuple[list[PipOption], list[str], dict[str, str]]:
+    """Return pip's options from files and environment, the files read, and why others are not."""
+    options, read, broken = [], [], dict[str, str]()
     for path in pip_files(host):
         text = host.read(path) if path.startswith("/") else None
         if text is None:
+            if path.startswith("/") and is_there(host.at(path)):
+                broken[path] = "cannot be read"
             continue
         read.append(path)
         parser = configparser.RawConfigParser()
@@ -97,7 +99,7 @@ def pip_options(host: LocalMachine) -> tuple[list[PipOption], list[str], list[st
             parser.read_string(text)
         except configparser.Error:
             # The error's own text quotes the line, which may hold a password.
-            broken.append(path)
+            broken[path] = "not a valid configuration"
             continue
         options += [
             PipOption(name.replace("_", "-"), value or "", f"{path} [{part}]")
@@ -114,12 +116,13 @@ def pip_options(host: LocalMachine) -> tuple[list[PipOption], list[str], list[st
 
 def _pip(host: LocalMachine) -> Iterator[Item]:
     options, read, broken = pip_options(host)
-    wrong = dict.fromkeys(broken, " (not a valid configuration)")
+    details = [path for path in read if path not in broken]
+    details += [f"{path} ({why})" for path, why in broken.items()]
     yield make(
         "network.pip-files",
         "problem" if broken else ("note" if read else "ok"),
-        f"{len(read)} read" + (f", {len(broken)} of them broken" if broken else ""),
-        details=[f"{path}{wrong.get(path, '')}" for path in read],
+        f"{len(read)} read" + (f", {len(broken)} broken" if broken else ""),
+        details=details,
         facts={"count": len(read)},
     )
     yield _indexes(options)

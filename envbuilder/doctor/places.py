@@ -21,14 +21,17 @@ FEW_FILES = 20_000
 
 @dataclass(frozen=True)
 class FolderState:
-    """What can be told of a folder, or of the nearest one above it that exists."""
+    """What can be told of a folder, or of the nearest one above it that exists.
+
+    None: its file system does not report it.
+    """
 
     path: Path
     existing: Path
     writable: bool
     free_bytes: int | None
     free_files: int | None
-    runs_programs: bool
+    runs_programs: bool | None
 
 
 def look_at(path: Path) -> FolderState:
@@ -41,7 +44,7 @@ def look_at(path: Path) -> FolderState:
     try:
         system = os.statvfs(existing)
     except OSError:
-        return FolderState(path, existing, writable, None, None, runs_programs=True)
+        return FolderState(path, existing, writable, None, None, None)
     return FolderState(
         path=path,
         existing=existing,
@@ -60,19 +63,21 @@ def _troubles(place: FolderState, *, must_run: bool) -> Iterator[str]:
         yield f"only {place.free_bytes / GIB:.2f} GiB free"
     if place.free_files is not None and place.free_files < FEW_FILES:
         yield f"only {place.free_files} free inodes"
-    if must_run and not place.runs_programs:
+    if must_run and place.runs_programs is False:
         yield "mounted noexec: programs there cannot start"
 
 
 def _item(item_id: str, path: Path, *, must_run: bool) -> Item:
     place = look_at(path)
     troubles, free = ", ".join(_troubles(place, must_run=must_run)), place.free_bytes
+    unknown = place.runs_programs is None
     return make(
         item_id,
-        "problem" if troubles else "ok",
+        "problem" if troubles else "note" if unknown else "ok",
         f"{path}: {troubles}" if troubles else str(path),
         details=[
-            None if free is None else f"{free / GIB:.1f} GiB free",
+            "its free space is unknown" if free is None else f"{free / GIB:.1f} GiB free",
+            "it is unknown whether programs there can start" if unknown else None,
             None if place.existing == path else f"will be created in {place.existing}",
         ],
         facts={"path": str(path), "writable": place.writable, "free-bytes": free},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import platform
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -61,6 +60,7 @@ class SiteSearch(NamedTuple):
 
     ``folders`` hold their documents, which are read with ``knowledge`` and ``entries``.
     ``from_environ``: the value of ENVBUILD_SITE. ``detect`` returns the site that this machine is.
+    ``warn`` is told of documents that cannot be considered.
     """
 
     folders: Sequence[Path]
@@ -68,6 +68,7 @@ class SiteSearch(NamedTuple):
     entries: Entries
     from_environ: str | None
     detect: Callable[[], Site]
+    warn: Callable[[str], None]
 
     def named(self, name: str, why: str) -> ChosenSite:
         """Return the site of that name; ``local`` is this machine."""
@@ -78,14 +79,17 @@ class SiteSearch(NamedTuple):
         return ChosenSite(loaded.value, why, loaded.sha256, loaded.path)
 
     def here(self) -> list[LoadedDocument[Site]]:
-        """Return the sites all of whose module trees are on this machine; a broken one is none."""
+        """Return the sites all of whose module trees are on this machine."""
         sites = []
-        for _, path in catalogue("site", self.folders):
-            with contextlib.suppress(EnvbuildError):
+        for name, path in catalogue("site", self.folders):
+            try:
                 loaded = load_site(path, self.knowledge, self.entries)
-                trees = loaded.value.module_trees
-                if trees and all(Path(tree).is_dir() for tree in trees):
-                    sites.append(loaded)
+            except EnvbuildError as error:
+                self.warn(f"site {name} is not considered, its document has a problem: {error}")
+                continue
+            trees = loaded.value.module_trees
+            if trees and all(Path(tree).is_dir() for tree in trees):
+                sites.append(loaded)
         return sites
 
 

@@ -41,7 +41,7 @@ def _rows(
         yield _pmi(needs.mpi, host, host.speaks)
     elif needs.mpi:
         yield _mpi(needs.mpi, host, known)
-    if needs.cuda:
+    if needs.cuda or needs.gpus:
         yield _cuda(needs.cuda, host)
 
 
@@ -106,17 +106,20 @@ def _mpi(mpi: Mpi, host: HostOffer, known: Mapping[str, HostMpi]) -> ContractRow
     )
 
 
-def _cuda(cuda: str, host: HostOffer) -> ContractRow:
+def _cuda(cuda: str | None, host: HostOffer) -> ContractRow:
     driver = host.driver_cuda
     row = ContractRow(
         subject="cuda",
-        image=f"CUDA {cuda}",
+        image=f"CUDA {cuda or 'of an unknown release'}",
         host=f"a driver for CUDA {driver}" if driver else "not stated",
         fit="unknown",
         why="state facts: {driver-cuda: ...} in the site file, as nvidia-smi reports",
     )
     if driver is None:
         return row
+    if cuda is None:
+        reason = "its packages bring a CUDA whose release the lock does not state"
+        return row.model_copy(update={"why": reason})
     wanted, there = _numbers(cuda), _numbers(driver)
     if wanted <= there:
         return row.model_copy(update={"fit": "fits", "why": None})

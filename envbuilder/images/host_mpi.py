@@ -122,25 +122,33 @@ def _same_interface(own: Library, candidates: Iterable[Path]) -> Library | None:
 
 
 def _symbols(own: Library, found: Library, image: ImageMpi) -> ContractRow:
-    """Return the row of what the image's programs call: all of it must be there."""
+    """Return the row of what the image's programs call: all of it must be there.
+
+    Unknown if a program cannot be read, or if none is known.
+    """
     offered, there = symbols(own.path)[0], symbols(found.path)[0]
     used: set[str] = set()
+    unread = [] if image.users else ["the programs of the image: its manifest lists none"]
     for path in image.users:
         place = real_in(str(image.root), str(path))
         try:
             needs = read_library(place).needed
         except (ElfError, OSError):
+            unread.append(str(path))
             continue
         if own.soname in needs or image.library.name in needs:
             used |= required_symbols(place) & offered
     missing = sorted(used - there)
     names = ", ".join(missing[:_MOST_NAMES]) + (", ..." if len(missing) > _MOST_NAMES else "")
-    return _row(
+    row = _row(
         "mpi symbols",
         f"its programs call {len(used)} symbols",
         f"{len(used) - len(missing)} of these",
         f"the host's MPI has no {names}" if missing else None,
     )
+    if missing or not unread:
+        return row
+    return row.model_copy(update={"fit": "unknown", "why": f"cannot read {unread[0]}"})
 
 
 def _closure(found: Library, host: HostSearch, known: HostLibraries) -> dict[str, str]:

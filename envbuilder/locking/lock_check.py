@@ -14,6 +14,7 @@ from ..knowledge.artifacts import STAND_IN, IndexFile, tree_file
 from ..machine.modules.names import key
 from ..model.backend import BackendTraits
 from ..model.plan import Lock, Pin, Plan, is_of_revision
+from ..model.proofs import proofs_of
 from ..model.runtime import ProofInputs, Runtimes, all_proofs
 from ..planning.steps import steps_of
 from ..target_tools.files import file_name
@@ -112,9 +113,7 @@ def _of_proofs(plan: Plan, runtimes: Runtimes) -> Iterator[str]:
 
     Whether Gloo can be tried is the site's to say, and what frameworks bring, that of knowledge.
     """
-    there = [(each.api, each.transport) for each in plan.proofs]
-    if not there:
-        return
+    there = [(each.api, each.transport) for each in proofs_of(plan)]
     builds = [each for each in (*plan.builds, *plan.verified) if each.component in runtimes]
     inputs = ProofInputs({}, {}, builds, plan.launcher, api_launcher=lambda _: None)
     for each in all_proofs(runtimes, inputs):

@@ -20,6 +20,7 @@ PYTHON_PATIENCE = 10.0
 
 # Seconds for all of it. Each program has its own limit, which ends it long before.
 _ALTOGETHER = 600.0
+INCOMPLETE = "detection of the machine is incomplete: it did not end in time"
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def detect(
     found, system = together(searches, _ALTOGETHER)
     interpreters, notes = found or ((), ())
     if found is None or system is None:
-        notes = (*notes, "detection of the machine is incomplete: it did not end in time")
+        notes = (*notes, INCOMPLETE)
     return DetectionResult(
         Snapshot(
             interpreters=interpreters,

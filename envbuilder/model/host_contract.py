@@ -52,11 +52,15 @@ class HostLibraries(Document):
 
 @dataclass(frozen=True)
 class ImageNeeds:
-    """What an image holds that its host must fit. ``cuda``: None where it holds none."""
+    """What an image holds that its host must fit.
+
+    ``cuda``: its release; None: not stated, and with ``gpus`` its packages bring one.
+    """
 
     arch: str | None
     mpi: Mpi | None
     cuda: str | None
+    gpus: bool = False
 
 
 @dataclass(frozen=True)

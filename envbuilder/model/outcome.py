@@ -104,6 +104,9 @@ class BundleCheck(Document):
     contradictions: tuple[str, ...] = Field(
         default=(), description="Contradictions between files that are unchanged."
     )
+    unchecked: tuple[str, ...] = Field(
+        default=(), description="What could not be compared with the lock, each with the reason."
+    )
     environment: Name | None = None
     id: Line | None = None
     lock_sha256: Sha256 | None = None

@@ -129,10 +129,16 @@ class SiteFinding(Document):
     ``unused-modules``: *component* comes from an index or a channel although the site has *modules*
     of it. ``unread-modules``: the same, of modules whose names could not be read.
     ``modules-out-of-reach``: those of MODULEPATH, as its module system does not work.
+    ``uncompared-release``: the release of *component* is compared with no range.
     """
 
     kind: Literal[
-        "not-described", "no-snapshot", "modules-out-of-reach", "unused-modules", "unread-modules"
+        "not-described",
+        "no-snapshot",
+        "modules-out-of-reach",
+        "unused-modules",
+        "unread-modules",
+        "uncompared-release",
     ]
     reason: str
     component: Name | None = None

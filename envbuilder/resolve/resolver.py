@@ -29,7 +29,7 @@ from .problem_builder import ProblemInputs, problem_inputs
 from .providers import SITE_PACKAGES
 from .request import Request, Requirement
 from .tools import build_tools
-from .unused_modules import unused_modules
+from .unused_modules import uncompared_releases, unused_modules
 
 _INTERPRETER = "bin/python3"
 # What a pin may say of itself.
@@ -84,11 +84,15 @@ def _resolution(inputs: ProblemInputs, stack: Stack) -> Resolution:
             key=lambda each: (each.component == last, each.tree is not None, each.component),
         )
     )
+    of_modules = tuple(_brought(inputs, stack))
     return Resolution(
         pins=chosen,
-        site_findings=tuple(unused_modules(inputs, stack, chosen)),
+        site_findings=(
+            *unused_modules(inputs, stack, chosen),
+            *uncompared_releases((*chosen, *of_modules)),
+        ),
         build_pins=(*tools, *build_tools(inputs.request, builds, (*chosen, *tools))),
-        brought=tuple(_brought(inputs, stack)),
+        brought=of_modules,
         python=_python(inputs, pins),
         loads=tuple(map(loaded_as, stack.loads)),
         final=tuple(map(loaded_as, stack.final)),

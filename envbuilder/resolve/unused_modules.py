@@ -1,10 +1,13 @@
-"""What a stack takes from an index or a channel although the site has modules of it."""
+"""What a stack takes from an index or a channel although the site has modules of it; and modules
+whose release cannot be compared with a range.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..knowledge.channels import CHANNEL_ORIGINS
+from ..knowledge.ranges import version
 from ..knowledge.rows import Knowledge
 from ..machine.modules.names import statement, unread_modules
 from ..machine.modules.variants import loaded_as
@@ -41,6 +44,21 @@ def unused_modules(
                 modules=tuple(dict.fromkeys(modules)),
                 reason=f"the name contains no release of {pin.component}",
                 fix=f"state it in the site file, modules: {statement(modules[0], pin.component)}",
+            )
+
+
+def uncompared_releases(pins: Iterable[Pin]) -> Iterator[SiteFinding]:
+    """Yield the pins of modules and of the system that no range of an advisory can contain."""
+    for pin in pins:
+        if pin.origin in ("module", "system") and version(pin.version) is None:
+            module = pin.locator if pin.origin == "module" else "MODULE"
+            yield SiteFinding(
+                kind="uncompared-release",
+                component=pin.component,
+                pin=str(pin),
+                reason=f"{pin.component} {pin.version} ({pin.locator}) is not compared with the "
+                "ranges of advisories: PEP 440 does not know such a version",
+                fix=f"state it in the site file, modules: {statement(module, pin.component)}",
             )
 
 

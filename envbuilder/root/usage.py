@@ -20,15 +20,32 @@ def processes_using(prefix: Path) -> tuple[User, ...]:
     """Return the processes whose program, working folder or mapped files lie in *prefix*, and those
     that were started with it loaded: they may import from it any time.
 
-    Others' processes can only be looked into by root; what cannot be read is passed over.
+    Others' processes can only be looked into by root: see ``count_unexamined``.
     """
     real = os.path.realpath(prefix)
-    pids = (int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit())
     return tuple(
         User(pid, proc.read(f"/proc/{pid}/comm").strip() or "gone")
-        for pid in sorted(pids)
+        for pid in sorted(proc.pids())
         if pid != os.getpid() and (_uses(pid, real) or _has_loaded(pid, {str(prefix), real}))
     )
+
+
+def count_unexamined() -> int:
+    """Return the number of processes of this host that this user may not look into."""
+    return sum(map(_is_closed, proc.pids()))
+
+
+def _is_closed(pid: int) -> bool:
+    # A thread of the kernel has no arguments.
+    if not any(proc.read_words(pid, "cmdline")):
+        return False
+    try:
+        Path(f"/proc/{pid}/exe").readlink()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _uses(pid: int, prefix: str) -> bool:

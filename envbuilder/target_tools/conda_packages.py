@@ -204,6 +204,14 @@ def wrong_files(prefix: Path, records: "Iterable[Record]") -> "Iterator[str]":
                 )
 
 
+def is_undecided(entry: "Mapping[str, Any]") -> bool:
+    """Return whether a record states too little of a file: no known type, or no hash."""
+    path_type = entry.get("path_type")
+    if path_type == "hardlink":
+        return not (entry.get("sha256_in_prefix") or entry.get("sha256"))
+    return path_type not in (*TYPES, BYTECODE)
+
+
 def wrong_type(path: Path, path_type: "str | None") -> "str | None":
     """Return how the type of a path differs from its package, or None."""
     try:
@@ -273,8 +281,13 @@ def check(prefix: Path, packages: "Record") -> int:
     if problems:
         return 1
     settle(prefix, records, packages)
-    number = sum(len(each["paths_data"]["paths"]) for each in those)
+    entries = [entry for each in those for entry in each["paths_data"]["paths"]]
+    undecided = sum(map(is_undecided, entries))
+    number = len(entries) - undecided
     sys.stdout.write("{} files of {} packages are as packed\n".format(number, len(those)))
+    if undecided:
+        text = "{} files were not compared: their packages state no hash or no known type\n"
+        sys.stdout.write(text.format(undecided))
     return 0
 
 

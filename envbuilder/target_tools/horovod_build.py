@@ -75,6 +75,9 @@ def metadata_facts(
     except (OSError, ValueError) as error:
         yield False, f"cannot read horovod/metadata.json: {error}"
         return
+    if not isinstance(found, dict):
+        yield False, "horovod/metadata.json is not a JSON object"
+        return
     for framework, (_, name) in sorted(FRAMEWORKS.items()):
         built = found.get(name)
         if (built is not None) != (framework in build["frameworks"]):
@@ -87,9 +90,9 @@ def metadata_facts(
             )
         elif built is not None:
             there = versions.get(framework)
-            fits = there is None or built == there
+            fits = None if there is None else built == there
             text = f"horovod/metadata.json: built for {framework} {built}"
-            yield fits, text if fits else f"{text}, installed is {there}"
+            yield fits, text if fits else f"{text}, installed is {there or 'an unknown release'}"
 
 
 def said_by_library(
@@ -108,7 +111,9 @@ def said_by_library(
         text = f"NCCL's version number was {code} when it was compiled"
         yield fits, text if fits else f"{text}; NCCL {wants} has {nccl_code(wants)}"
     asked = build["cpu_operations"]
-    if asked and "cpu_operations" in answers:
+    if asked and "cpu_operations" not in answers:
+        yield None, f"no library states the default of the CPU operations; planned: {asked}"
+    elif asked:
         fits = answers["cpu_operations"] == CPU_OPERATIONS[asked]
         names = [n for n, number in CPU_OPERATIONS.items() if number == answers["cpu_operations"]]
         text = "CPU operations default to " + (names or ["?"])[-1]

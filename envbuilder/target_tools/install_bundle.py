@@ -128,17 +128,20 @@ def install(
         if version and publish.is_published(home, version):
             name = f"{home.name}/{version.number}"
             say(f"{name} already has exactly this content")
-            manifests.check_unchanged(home, version)
+            manifests.check_unchanged(home, version, say=say)
         else:
             version = make(bundle, facts, home, holder.environ(environ), options)
         if version is None:
             return None
         name, about = f"{home.name}/{version.number}", facts["proving"]["about"]
         kinds = passed_kinds(home.evidence(version.id), about, read_earlier(home.root))
+        for proof in facts["proving"]["proofs"]:
+            # Evidence that is lost proves nothing.
+            kinds.setdefault((proof["api"], proof["transport"]), False)
         if not any(kinds.values()):
             say(f"it has no proof; run envbuild smoke {name} --root '{home.root}'")
         if not all(kinds.values()):
-            say(f"{name} is a candidate: not proved, not the default")
+            say(f"{name} is a candidate: not proved, not made the default")
         else:
             with locks.hold(home.default_lock, say=say, group=group):
                 publish.set_default(home, version)

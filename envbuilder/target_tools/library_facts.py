@@ -131,11 +131,14 @@ def mpicxx_facts(plan: "PlannedPin", place: SearchEnvironment) -> "Iterator[Fact
     where = "in the prefix" if inside else "not in the prefix"
     fits = inside == (plan["origin"] not in ("module", "system"))
     yield Fact(fits, f"{place.mpicxx} is {where}; the plan has {label} from {plan['origin']}")
+    # Only the wrapper of Open MPI states its release.
     said = output_of([place.mpicxx, "--showme:version"]) or ""
     version = re.search(r"Open MPI (\d[\w.]*)", said)
     if plan["component"] == "openmpi" and version:
         fits = version.group(1) == plan["version"]
         yield Fact(fits, f"{place.mpicxx} is of Open MPI {version.group(1)}; planned: {label}")
+    else:
+        yield unknown(f"{place.mpicxx} does not state its release; planned: {label}")
 
 
 @about("mpi")

@@ -19,7 +19,7 @@ def check(prefix: Path) -> None:
     home = Home(prefix.parent.parent, prefix.parent.name)
     version = publish.find_reserved(home, prefix.name)
     if version and publish.is_published(home, version):
-        manifests.check_unchanged(home, version)
+        manifests.check_unchanged(home, version, say=in_root.say)
 
 
 def main(arguments: "list[str]") -> int:

@@ -102,7 +102,10 @@ def _said(each: Observation) -> str:
 
 
 def sarif(value: Validation, table: Sequence[CheckInfo]) -> str:
-    """Return a run: each check is a rule, each finding a result; the baseline suppresses."""
+    """Return a run: each check is a rule, each finding a result; the baseline suppresses.
+
+    What a check or an advisory cannot decide is a notification of the run.
+    """
     rules = {each.id: _rule(each, each.title) for each in table}
     for each in value.findings:
         rules.setdefault(each.id, _rule(each, each.summary))
@@ -115,8 +118,19 @@ def sarif(value: Validation, table: Sequence[CheckInfo]) -> str:
         "originalUriBaseIds": {"ENVIRONMENT": {"uri": base}},
         "columnKind": "unicodeCodePoints",
         "results": [_result(each, names.index(each.id)) for each in value.findings],
+        "invocations": [
+            {"executionSuccessful": True, "toolExecutionNotifications": [*_undecided(value)]}
+        ],
     }
     return canonical_json({"$schema": _SARIF, "version": "2.1.0", "runs": [run]})
+
+
+def _undecided(value: Validation) -> Iterator[dict[str, Any]]:
+    """Yield a notification for each check and each advisory that lacks a fact."""
+    texts = [(row.id, f"undecided: {', '.join(row.open)}") for row in value.undecided]
+    texts += [(each.id, f"unchecked: {each.reason}") for each in value.unchecked]
+    for id_, text in texts:
+        yield {"descriptor": {"id": id_}, "level": "note", "message": {"text": text}}
 
 
 def _rule(each: CheckInfo | Finding, title: str) -> dict[str, Any]:

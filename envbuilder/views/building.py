@@ -125,6 +125,7 @@ def bundle_check(value: BundleCheck) -> Iterator[str]:
     for said, lines in (
         (f"changed since packing: {len(value.changed)} of {value.files} files", value.changed),
         ("contradictions:", value.contradictions),
+        ("not compared with the lock:", value.unchecked),
     ):
         if lines:
             yield said

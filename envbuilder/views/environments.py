@@ -114,7 +114,7 @@ def _contract(rows: Sequence[ContractRow]) -> Iterator[str]:
 def _files(value: Info) -> str:
     """Return whether the files of a prefix were recorded, and are as they were then."""
     if value.manifest is None:
-        return "no manifest"
+        return "no manifest, so no file is compared"
     when = "at publication" if value.manifest == "published" else "after a later smoke test"
     if value.changed is None:
         return f"recorded {when}"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from packaging.version import InvalidVersion, Version
-
 from ..errors import UsageError
+from ..knowledge.ranges import version
 from ..model.base_image import BIND_UNFIT, BaseImage, Bind
 from ..model.plan import Modules
 from ..text import shown
@@ -44,11 +43,14 @@ def _parsed(text: str, context: Context) -> Bind:
     return Bind(folder, place)
 
 
-def bound_inputs(inputs: PlanInputs, base: BaseImage | None) -> PlanInputs:
+def bound_inputs(
+    inputs: PlanInputs, base: BaseImage | None, warn: Callable[[str], None]
+) -> PlanInputs:
     """Return what a plan of the site's own modules is made of, for an image.
 
     Inside are no scheduler and no launcher of the site: ranks are started by the MPI's own. Raises
-    UsageError for a base in which the site's programs do not run.
+    UsageError for a base in which the site's programs do not run; *warn* is told if that cannot be
+    compared.
     """
     site = inputs.site
     if base is not None:
@@ -57,24 +59,28 @@ def bound_inputs(inputs: PlanInputs, base: BaseImage | None) -> PlanInputs:
                 "base.other-arch",
                 f"the base is for {', '.join(base.site.arch)}, not {inputs.arch}",
             )
-        _check_glibc(inputs, base)
+        _check_glibc(inputs, base, warn)
     inside = site.model_copy(update={"launcher": None, "scheduler": None})
     source = base.source if base else None
     return replace(inputs, chosen=inputs.chosen._replace(site=inside), base=source)
 
 
-def _check_glibc(inputs: PlanInputs, base: BaseImage) -> None:
+def _check_glibc(inputs: PlanInputs, base: BaseImage, warn: Callable[[str], None]) -> None:
     """Raise UsageError for a base that is older than what the site's programs were linked with."""
-    needed, there = inputs.site.facts.glibc, base.site.facts.glibc
-    try:
-        older = bool(needed and there) and Version(str(there)) < Version(str(needed))
-    except InvalidVersion:
-        return
-    if older:
+    of_site = inputs.chosen.facts.glibc or inputs.site.facts.glibc
+    of_base = base.site.facts.glibc
+    oldest, version_of_base = (version(each or "") for each in (of_site, of_base))
+    if oldest is None or version_of_base is None:
+        warn(
+            f"the glibc of the base, {of_base or 'unknown'}, is not compared with that of "
+            f"{inputs.site.name}, {of_site or 'not stated'}: state facts: {{glibc: ...}} in the "
+            "site file"
+        )
+    elif version_of_base < oldest:
         raise UsageError(
             "base.old-glibc",
-            f"the base has glibc {there}, but the programs of {inputs.site.name} need {needed}",
-            f"use a base with glibc {needed} or newer",
+            f"the base has glibc {of_base}, but the programs of {inputs.site.name} need {of_site}",
+            f"use a base with glibc {of_site} or newer",
         )
 
 

@@ -158,7 +158,8 @@ def hosted(
     mpi = Mpi(pin.component, pin.version) if pin else None
     cuda = next((each.version for each in plan.pins if each.component in _CUDA), None)
     host = host_offer(chosen, context)
-    rows = check_contract(ImageNeeds(arch, mpi, cuda), host, bases().host_mpi)
+    gpus = LaunchFacts(plan, context.knowledge.components).gpus
+    rows = check_contract(ImageNeeds(arch, mpi, cuda, gpus), host, bases().host_mpi)
     launcher = host.launcher
     if mpi and launcher is None:
         started = fitting(mpi, host, bases().host_mpi)

@@ -57,7 +57,7 @@ def image_inputs(asked: ImageOptions, choice: PlanOptions, context: Context) -> 
         folder=stated.folder,
     )
     if bound:
-        plan_inputs = bound_inputs(load(choice, context), found)
+        plan_inputs = bound_inputs(load(choice, context), found, context.reporter.warn)
     else:
         plan_inputs = load(choice, context, found)
     return ImageInputs(plan_inputs, found, bound)

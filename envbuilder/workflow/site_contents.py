@@ -34,7 +34,8 @@ def site_search(context: Context) -> SiteSearch:
         return local_site(context.environ)
 
     named = context.environ.get("ENVBUILD_SITE")
-    return SiteSearch(context.folders, context.knowledge, entries(), named, detect)
+    documents = (context.folders, context.knowledge, entries())
+    return SiteSearch(*documents, named, detect, context.reporter.warn)
 
 
 def partition_of_job(chosen: ChosenSite, context: Context) -> str | None:
@@ -72,10 +73,12 @@ def snapshot_of(
     """
     site = chosen.site
     if site.snapshot is None or chosen.path is None:
-        from ..machine.detection import snapshot
+        from ..machine.detection import INCOMPLETE, snapshot
 
         detected = snapshot(site, context.environ, components=components)
-        return detected.snapshot, sha256_text(canonical_json(detected.snapshot.plain())), ()
+        # doctor shows the others.
+        notes = tuple(note for note in detected.notes if note == INCOMPLETE)
+        return detected.snapshot, sha256_text(canonical_json(detected.snapshot.plain())), notes
     from ..documents.snapshots import snapshot_of_site
     from ..machine.modules.merge import merged
     from ..machine.modules.trees import age_note

@@ -68,6 +68,19 @@ def test_what_was_packed_is_whole_as_folder_and_as_archive(made: tuple[Path, Pat
         assert f" {found['files']} files" in verify(file).stdout
 
 
+def test_what_cannot_be_compared_with_the_lock_is_named(copy: Path) -> None:
+    assert told(copy).get("unchecked", []) == []
+    (copy / "build" / "sbom.cdx.json").unlink()
+    (copy / "build" / "conda-prefix.tar.gz").touch()
+    seal(copy)
+    found = told(copy)
+    assert [each.partition(":")[0] for each in found["unchecked"]] == [
+        "build/sbom.cdx.json",
+        "build/conda-prefix.tar.gz",
+    ]
+    assert "build/sbom.cdx.json" in verify(copy).stdout
+
+
 def change_a_wheel(bundle: Path) -> str:
     next((bundle / "build" / "wheelhouse").glob("numpy*.whl")).write_text("mine")
     return "other content"

@@ -18,6 +18,7 @@ from envbuilder import __version__
 from envbuilder.cli import app, command_line
 from envbuilder.commands.render import known_forms
 from envbuilder.data import RECIPES
+from envbuilder.machine import detection
 from envbuilder.reporter import REPORT_ISSUE
 from tests.documents import hostile
 from tests.verbs import problem_ids
@@ -351,3 +352,17 @@ def test_a_file_of_another_tool_becomes_a_recipe(tmp_path: Path) -> None:
         ["document.not-allowed"],
     )
     assert "environment.yml:2:15: error: " in hostile_yaml.stderr
+
+
+def test_a_site_that_cannot_be_read_is_named_where_sites_are_searched(tmp_path: Path) -> None:
+    (tmp_path / "sites").mkdir()
+    (tmp_path / "sites" / "ours.yaml").write_text("schema: 1\nname: ours\n")
+    done = run("plan", "allreduce", ENVBUILD_PATH=str(tmp_path))
+    assert done.exit_code == 0, done.stderr
+    assert "warning: site ours " in done.stderr
+
+
+def test_a_machine_that_does_not_answer_in_time_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(detection, "_ALTOGETHER", 0.0)
+    done = run("plan", "allreduce", "--site", "local")
+    assert (done.exit_code, detection.INCOMPLETE in done.stderr.replace("\n", " ")) == (3, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from platform import machine
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -141,6 +142,16 @@ def test_a_base_in_which_the_bound_programs_do_not_run(tools: Path, tmp_path: Pa
     old = image(tools, tmp_path / "output", *words, older)
     assert (old.exit_code, problem_ids(old.stdout)) == (2, ["base.old-glibc"])
     assert all(each in old.stderr for each in ("2.12", "taurus-ml", "2.17"))
+
+
+def test_a_site_without_a_glibc_is_not_compared_with_the_base(tools: Path, tmp_path: Path) -> None:
+    (tmp_path / "sw").mkdir()
+    base = system(tmp_path / "base", arch={"x86_64": "amd64", "aarch64": "arm64"}[machine()])
+    words = ("--site", "local", "--base", base, "--bind", f"{tmp_path}/sw:/sw")
+    done = image(tools, tmp_path / "output", *words)
+    # It goes on: this machine has no Python on the path.
+    assert (done.exit_code, problem_ids(done.stdout)) == (3, ["plan.no-solution"])
+    assert "facts: {glibc: " in done.stderr.partition("error:")[0]
 
 
 def test_modules_that_the_image_would_not_have(tools: Path, tmp_path: Path) -> None:

@@ -178,6 +178,24 @@ def test_what_to_load_first_is_said_where_it_is_not_loaded(launch: Any, roots: P
     assert "source" not in launch("taurus-ml", "horovod-nccl", **SLURM).stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "env", "facts"),
+    [
+        ("local allreduce -H a:4,b:4", {}, ["cores-per-node"]),
+        ("local allreduce", {}, []),
+        ("local allreduce", SLURM, []),
+        ("summit horovod-ddl-wmlce --nodes 2", {}, []),
+    ],
+    ids=str,
+)
+def test_facts_that_the_check_of_the_nodes_lacks_are_named(
+    launch: Any, words: str, env: dict[str, str], facts: list[str]
+) -> None:
+    answer = launch(*words.split(), **env)
+    assert answer.exit_code == 0, answer.stderr
+    assert re.findall(r"(?:gpus|cores)-per-node", answer.stderr) == facts
+
+
 def test_strategies_are_told_of_tf_config(launch: Any) -> None:
     assert "TF_CONFIG" in launch("summit", "tensorflow-distribute", **LSF).stderr
     assert "TF_CONFIG" not in launch("summit", "ddl", **LSF).stderr

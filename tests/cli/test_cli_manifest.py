@@ -97,7 +97,8 @@ def test_a_prefix_from_before_there_were_manifests_is_said_to_have_none(home: Ho
     (manifest,) = home.folder.glob("*.evidence/manifest.json")
     manifest.unlink()
     told = info(home, "--verify")
-    assert (told.exit_code, "files       no manifest\n" in told.stdout) == (0, True)
+    assert (told.exit_code, "files       no manifest, " in told.stdout) == (0, True)
+    assert json.loads(info(home, "--verify", "--json").stdout)["changed"] is None
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"schema": 1, "recorded": "x", "files": {}}'])
@@ -108,3 +109,11 @@ def test_a_damaged_manifest_is_drift_and_says_how_to_heal_it(home: Home, text: s
     assert (told.exit_code, problem_ids(told.stdout)) == (8, ["environment.manifest-damaged"])
     assert str(manifest) in told.stderr.replace("\n", "")
     assert "hint: " in told.stderr
+
+
+def test_a_default_that_is_not_recognised_is_named_at_removal(home: Home) -> None:
+    default = home.modulefiles / ".modulerc.lua"
+    default.write_text("-- cut off\n")
+    done = run("remove", "allreduce/1", "--root", str(home.root))
+    assert done.exit_code == 0, done.stderr
+    assert str(default) in done.stderr.replace("\n", "")

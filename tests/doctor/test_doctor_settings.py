@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -76,7 +77,26 @@ def test_options_that_put_packages_elsewhere_are_a_problem(machine: Machine) -> 
 
 def test_pip_reads_nothing_when_told_so(machine: Machine) -> None:
     machine.file("/etc/pip.conf", "[global]\nno-index = true\n")
-    assert pip_options(host(machine, PIP_CONFIG_FILE="/dev/null")) == ([], [], [])
+    assert pip_options(host(machine, PIP_CONFIG_FILE="/dev/null")) == ([], [], {})
+
+
+def test_a_pip_configuration_that_cannot_be_read_is_a_problem(machine: Machine) -> None:
+    (machine.files / "etc" / "pip.conf").mkdir(parents=True)
+    files = item(network_section(host(machine)), "network.pip-files")
+    assert (files.status, files.facts["count"]) == ("problem", 0)
+    assert files.details == ("/etc/pip.conf (cannot be read)",)
+
+
+def test_a_file_system_that_reports_nothing_is_a_note(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_path: object) -> os.statvfs_result:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    machine.home.mkdir(exist_ok=True)
+    monkeypatch.setattr(os, "statvfs", refuse)
+    root = item(places_section(host(machine), machine.home, machine.home), "places.root")
+    assert (root.status, "free-bytes" in root.facts, len(root.details)) == ("note", False, 2)
 
 
 def test_a_place_that_is_not_there_yet_is_judged_by_what_is(tmp_path: Path) -> None:

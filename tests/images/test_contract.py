@@ -93,3 +93,10 @@ def test_the_protocol_of_a_scheduler(
 )
 def test_cuda_and_the_driver(cuda: str, driver: str | None, verdict: Fit) -> None:
     assert fit(ImageNeeds("x86_64", None, cuda), offer(driver_cuda=driver))["cuda"] == verdict
+
+
+@pytest.mark.parametrize("driver", [None, "12.4"])
+def test_a_cuda_of_packages_is_not_compared(driver: str | None) -> None:
+    needs = ImageNeeds("x86_64", None, None, gpus=True)
+    assert fit(needs, offer(driver_cuda=driver))["cuda"] == "unknown"
+    assert "cuda" not in fit(ImageNeeds("x86_64", None, None), offer(driver_cuda=driver))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -111,6 +112,23 @@ def test_an_older_one_lacks_what_is_called(lab: Lab, tmp_path: Path) -> None:
     assert fits(answer)["mpi symbols"] == "broken"
     (row,) = (each for each in answer.rows if each.fit == "broken")
     assert "MPI_Send" in str(row.why)
+
+
+@pytest.mark.parametrize("users", [(), ("/opt/env/gone.so",), ("/opt/env/text.so",)], ids=str)
+def test_programs_that_cannot_be_read_decide_nothing(lab: Lab, users: tuple[str, ...]) -> None:
+    (lab.image.root / "opt/env/text.so").write_text("no library")
+    image = replace(lab.image, users=tuple(map(PurePosixPath, users)))
+    answer = lab._replace(image=image).asked()
+    assert fits(answer) == {"mpi library": "fits", "mpi symbols": "unknown", "glibc": "fits"}
+    (row,) = (each for each in answer.rows if each.fit == "unknown")
+    assert (users[0] if users else "manifest") in str(row.why)
+
+
+def test_a_missing_symbol_is_broken_whatever_cannot_be_read(lab: Lab, tmp_path: Path) -> None:
+    users = (*lab.image.users, PurePosixPath("/opt/env/gone.so"))
+    asked = lab._replace(image=replace(lab.image, users=users))
+    answer = asked.asked(library(tmp_path / "libmpi.so.12", "int MPI_Init_thread(){return 0;}"))
+    assert fits(answer)["mpi symbols"] == "broken"
 
 
 def versioned(path: Path, name: str, version: str) -> Path:

@@ -192,6 +192,10 @@ def test_sarif(broken: Made, tmp_path: Path, by_sarif: Callable[[str], Any]) -> 
         "package.requirement-missing": "error",
         "package.changed": "warning",
     }
+    (invocation,) = found["invocations"]
+    (undecided,) = invocation["toolExecutionNotifications"]
+    assert undecided["descriptor"]["id"] == "OUR-002"
+    assert "network" in undecided["message"]["text"]
     (suppressed,) = results["package.requirement-missing"]["suppressions"]
     assert suppressed["justification"] == "it is never imported"
     (place,) = results["package.changed"]["locations"]

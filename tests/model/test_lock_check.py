@@ -115,12 +115,17 @@ Edit = Callable[[Lock], Lock]
             lambda _: with_plan(TORCH, proofs=TORCH.plan.proofs[1:]),
             "numpy over mpi",
         ),
+        (lambda _: with_plan(NCCL, proofs=()), "horovod.tensorflow over nccl"),
     ],
 )  # fmt: skip
 def test_what_was_edited_is_named(lock: Lock, edit: Edit, said: str) -> None:
     for backends in (None, entries().backends):
         found = contradictions(edit(lock), backends, RUNTIMES)
         assert any(said in line for line in found), found
+
+
+def test_a_plan_of_the_bundled_runtime_need_not_name_its_proof(lock: Lock) -> None:
+    assert contradictions(with_plan(lock, proofs=()), entries().backends, RUNTIMES) == ()
 
 
 def test_a_tool_that_an_installed_wheel_requires_is_to_be_installed(lock: Lock) -> None:

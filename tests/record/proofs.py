@@ -55,18 +55,21 @@ def proved(
     schema: int = SCHEMA,
     hosts: Sequence[str] = ("node1", "node1"),
     begin: float = BEGIN,
+    transport: str | None = None,
 ) -> Path:
     """Write what a smoke test of two ranks keeps; return the folder of its run.
 
     *about*: what its record names otherwise than RECORD. *schema*: 1: as the last release that did
-    not bind it.
+    not bind it. *transport*: what must carry the data; None: anything.
     """
+    claims = [("allreduce", transport, "its own answer")] if transport else []
     run = folder / name
     (run / "ranks").mkdir(parents=True)
     record = {**RECORD, **about, "schema": schema, "log": f"{name}/smoke.log"}
     nonce = NONCE if schema == 1 else new_nonce(record)
     for number, host in enumerate(hosts):
-        one = Rank(number, host=host, libraries=[LIBMPI], checks=checks, nonce=nonce, unix=begin)
+        fields = {"libraries": [LIBMPI], "claims": claims, "checks": checks}
+        one = Rank(number, host=host, nonce=nonce, unix=begin, **fields)
         one.write(run / "ranks")
     if schema == 1:
         forget_answers(run)
@@ -74,7 +77,8 @@ def proved(
     outcome = Outcome(
         code=0, timed_out=False, seconds=1.0, observation=observed if schema > 1 else None
     )
-    expected = Expectations(2, ("mpiexec",), 60.0, "/prefix", nonce=nonce if schema > 1 else None)
+    bound = nonce if schema > 1 else None
+    expected = Expectations(2, ("mpiexec",), 60.0, "/prefix", transport=transport, nonce=bound)
     result = judge(read_ranks(run / "ranks", nonce), outcome, expected)
     tier = "several nodes" if len(set(hosts)) > 1 else "several ranks"
     assert (result["verdict"], result["tier"]) == ("passed", tier)

@@ -37,17 +37,25 @@ def read(folder: Path, value: object) -> tuple[BuildFact, ...]:
 
 
 def test_facts_come_in_as_they_are_written(tmp_path: Path) -> None:
-    assert read_build_facts(tmp_path) == ()
     assert read(tmp_path, GOOD) == (
         BuildFact(component="horovod", topic="mpi", passed=True, text="finds /p/libmpi.so.12"),
         BuildFact(component="mpi4py", passed=None, text="links no NCCL; not stated"),
     )
-    assert read(tmp_path, {**GOOD, "facts": []}) == ()
+
+
+def test_a_component_without_a_fact_is_not_judged(tmp_path: Path) -> None:
+    every = [("horovod", None), ("mpi4py", None)]
+    assert [(each.component, each.passed) for each in read_build_facts(tmp_path)] == every
+    told = read(tmp_path, {**GOOD, "facts": []})
+    assert [(each.component, each.passed) for each in told] == every
+    told = read(tmp_path, {**GOOD, "facts": GOOD["facts"][:1]})
+    assert [(each.component, each.passed) for each in told] == [("horovod", True), every[1]]
+    assert build_facts(tmp_path / "none", ()) == []
 
 
 def test_a_text_is_one_short_line(tmp_path: Path) -> None:
     fact = {"component": "horovod", "passed": True, "text": "a\n\x1b[31m" + "b" * 9999}
-    (told,) = read(tmp_path, {**GOOD, "facts": [fact]})
+    told, _ = read(tmp_path, {**GOOD, "facts": [fact]})
     assert told.text.startswith("a\\n\\x1b[31mbbb")
     assert len(told.text) < 500
 

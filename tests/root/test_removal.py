@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from envbuilder.cli import app
 from envbuilder.errors import UsageError
-from envbuilder.root import removal
+from envbuilder.root import removal, usage
 from envbuilder.target_tools import files
 from envbuilder.target_tools.root import layout, locks, publish, registry, store
 from tests.small_disk import fill, small_disk
@@ -159,6 +159,18 @@ def as_nobody(act: Callable[[], None]) -> int:
         traceback.print_exc()
     finally:
         os._exit(code)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_processes_that_a_user_may_not_look_into_are_counted() -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as running:
+        # This process, and the one that runs.
+        assert as_nobody(lambda: check(usage.count_unexamined() >= 2)) == 0
+        running.communicate()
+
+
+def check(holds: bool) -> None:
+    assert holds
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

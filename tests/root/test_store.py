@@ -170,6 +170,17 @@ def test_a_damaged_registry_takes_nothing_away_and_is_written_anew(
     assert publish_named(home, "c" * 12).number == 3
 
 
+def test_a_default_file_without_a_number_is_a_problem(tmp_path: Path) -> None:
+    home = make_home(tmp_path)
+    publish_one(home, "a" * 12)
+    default = home.modulefiles / ".modulerc.lua"
+    default.write_text("-- cut off\n")
+    assert registry.default_number(home) is None
+    [problem] = registry.problems(home)
+    assert str(default) in problem
+    assert "envbuild rollback demo" in problem
+
+
 def test_what_of_a_damaged_registry_can_be_read_counts(tmp_path: Path) -> None:
     home = make_home(tmp_path)
     for identity in ("a" * 12, "b" * 12):

@@ -98,6 +98,14 @@ def test_a_name_that_is_stated_is_used_and_brings_the_sites_mpi_back(site: Path)
     assert (pins["nccl"], pins["openmpi"], pins["cuda"]) == (NCCL, "openmpi/4.0.6", "cuda/11.4.2")
 
 
+def test_a_release_that_no_range_contains_is_reported(site: Path) -> None:
+    site.write_text(SITE.replace("openmpi/4.0.6", "openmpi/4.0.6rh8"))
+    found = findings(plan(site, 'openmpi: "*"', "--json"))
+    assert set(found) == {"uncompared-release openmpi"}
+    assert "openmpi/4.0.6rh8" in found["uncompared-release openmpi"]["fix"]
+    assert "4.0.6rh8" in plan(site, 'openmpi: "*"').stdout.partition("\ncomponents\n")[0]
+
+
 @pytest.mark.parametrize(
     ("stack", "finding", "module", "reason"),
     [

@@ -210,6 +210,19 @@ def test_what_was_proved_is_published_with_its_proof(python: Path | str, folder:
     assert "demo/1 already has" in again.stderr
 
 
+def test_what_lost_its_evidence_is_not_made_the_default(folder: Path) -> None:
+    root = folder / "root"
+    for identity in IDS:
+        done = bundle(folder, identity).write(*ranks(root, identity)).install(root)
+        assert done.returncode == 0, done.stderr
+    home = Home(root, "demo")
+    remove_tree(home.evidence(IDS[0]))
+    again = Bundle(folder / IDS[0] / "bundle", IDS[0]).install(root)
+    assert (again.returncode, default_number(home)) == (0, 2), again.stderr
+    assert "demo/1 is a candidate" in again.stderr
+    assert "demo/1 has no manifest" in again.stderr
+
+
 def told_lines(root: Path, identity: str, seconds: float) -> Iterator[str]:
     yield f'  "  smoke test passed: 2 ranks in {seconds:.1f} s",'
     yield f'  "  site local, {platform.machine()}, nodes: node1",'

@@ -113,6 +113,18 @@ def test_a_file_whose_prefix_was_filled_in_is_compared_as_it_was_filled_in(
     assert "lib/one.so of one: " in tool("check", prefix, packages).stderr
 
 
+@pytest.mark.parametrize("said", [{"path_type": "hardlink"}, {"path_type": "socket"}, {}], ids=str)
+def test_a_file_of_which_too_little_is_recorded_is_counted_apart(
+    prefix: Path, packages: Path, said: dict[str, str]
+) -> None:
+    paths = record("one", FILES["one"])["paths_data"]["paths"]
+    change(prefix, "one", paths_data={"paths": [paths[0], {"_path": "share/one", **said}]})
+    done = tool("check", prefix, packages)
+    assert (done.returncode, done.stderr) == (0, "")
+    compared, undecided = done.stdout.splitlines()
+    assert (compared.split()[0], undecided.split()[0]) == ("2", "1")
+
+
 def test_a_file_that_is_gone_is_named(golden: Golden, prefix: Path, packages: Path) -> None:
     (prefix / "bin" / "two").unlink()
     done = tool("check", prefix, packages)

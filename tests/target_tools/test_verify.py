@@ -50,6 +50,11 @@ def lines_with(text: str, value: object) -> list[str]:
     return found
 
 
+def not_judged(ended: Ended) -> list[str]:
+    assert ended.code == 0, ended.out + ended.err
+    return [line for line in ended.out.splitlines() if ": not judged: " in line]
+
+
 def problems(ended: Ended) -> list[str]:
     assert ended.code == 1, ended.out + ended.err
     return [line.removeprefix("error: ") for line in ended.err.splitlines()]
@@ -84,7 +89,10 @@ def test_a_build_as_planned(golden: Golden, prefix: Prefix) -> None:
     assert Path(imported["torch"]).is_relative_to(prefix.path)
     lines = done.out.splitlines()
     assert len(record["facts"]) == len(lines) - 1
-    assert lines[-1] == f"{len(lines) - 1} of {len(lines) - 1} facts hold"
+    # There is no record of the build in the wheel.
+    (open_line,) = not_judged(done)
+    assert "envbuild_build.json" in open_line
+    assert lines[-1] == f"{len(lines) - 2} of {len(lines) - 1} facts hold, 1 not judged"
 
 
 def test_another_libmpi_first_in_ld_library_path(
@@ -221,6 +229,27 @@ def test_older_releases_write_no_metadata(prefix: Prefix, version: str, code: in
     done = prefix.verify()
     assert done.code == code, done.err
     assert ("Horovod 0.18.2 writes" in done.out) is (code == 0)
+
+
+def test_a_framework_without_a_version_decides_nothing(prefix: Prefix) -> None:
+    module = prefix.packages / "torch" / "__init__.py"
+    module.write_text(module.read_text().replace("__version__", "other"))
+    lines = not_judged(prefix.verify())
+    assert [line for line in lines if "metadata.json: built for torch 2.13.0" in line]
+
+
+def test_a_library_that_states_no_default_decides_nothing(prefix: Prefix) -> None:
+    source = horovod_source().replace(CPU_OPERATIONS, "_ZN7horovod6common5OtherEv")
+    compile_library(prefix.library, source, *prefix.link_options())
+    prefix.install_horovod()
+    assert [line for line in not_judged(prefix.verify()) if "planned: MPI" in line]
+
+
+def test_metadata_of_another_form(prefix: Prefix) -> None:
+    (prefix.horovod / "metadata.json").write_text("[]")
+    install(prefix.packages, "horovod", prefix.build["version"])
+    (line,) = problems(prefix.verify())
+    assert "metadata.json" in line
 
 
 # ---------------------------------------------------------------- NCCL
@@ -361,6 +390,12 @@ def test_mpicxx_of_another_origin_and_release(golden: Golden, prefix: Prefix, or
     golden(second, tmp=prefix.path.parent)
 
 
+def test_an_mpicxx_without_a_release_decides_nothing(prefix: Prefix) -> None:
+    mpicxx = prefix.mpi / "bin" / "mpicxx"
+    mpicxx.write_text(mpicxx.read_text().replace("--showme:version", "--other"))
+    assert [line for line in not_judged(prefix.verify()) if str(mpicxx) in line]
+
+
 def test_no_mpicxx(golden: Golden, prefix: Prefix) -> None:
     (prefix.mpi / "bin" / "mpicxx").unlink()
     done = prefix.verify(env={"PATH": f"{prefix.path}/bin:/nowhere"})
@@ -381,6 +416,12 @@ def test_mpi4py_links_the_mpi_of_the_plan(golden: Golden, prefix: Prefix) -> Non
     done = prefix.verify(mpi4py_build(prefix, prefix.mpi))
     assert (done.code, done.err) == (0, "")
     golden(*lines_with(done.out, "mpi4py/MPI.cpython-linux.so"), tmp=prefix.path.parent)
+
+
+def test_libraries_that_no_record_lists(prefix: Prefix) -> None:
+    build = mpi4py_build(prefix, prefix.mpi) | {"mpi": None}
+    (prefix.packages / "mpi4py-4.1.2.dist-info" / "RECORD").unlink()
+    assert [line for line in not_judged(prefix.verify(build)) if "mpi4py-4.1.2.dist-info" in line]
 
 
 def test_mpi4py_on_another_mpi(prefix: Prefix, tmp_path: Path) -> None:

@@ -68,21 +68,26 @@ def write_run(run: Path, files: "Mapping[str, str]") -> None:
 def build_facts(build: Path, components: "Collection[str]") -> "list[dict[str, Any]]":
     """Return the facts of the step verify about the libraries of *components*, as JSON.
 
-    [] if the build folder has no record, as in builds of earlier releases. Raises BuildError if
-    the record is damaged, about other components, or of a build that differs from its plan.
+    A component that the record does not mention has one fact, which is not judged: builds of
+    earlier releases have no record. Raises BuildError if the record is damaged, about other
+    components, or of a build that differs from its plan.
     """
     path = build / FACTS
+    problem = None
     try:
         report = read_json(path)
         problem = report_problem(report, components)
     except FileNotFoundError:
-        return []
+        report = {"facts": []}
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise refusal(path, error) from error
     if problem:
         raise refusal(path, problem)
     facts: "list[dict[str, Any]]" = report["facts"]
-    return facts
+    unmentioned = set(components) - {fact["component"] for fact in facts}
+    text = "the step verify recorded no fact about its libraries"
+    lacking = [{"component": c, "passed": None, "text": text} for c in sorted(unmentioned)]
+    return [*facts, *lacking]
 
 
 def report_problem(report: "dict[str, Any]", components: "Collection[str]") -> "str | None":

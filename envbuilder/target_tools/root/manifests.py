@@ -6,7 +6,7 @@ from .layout import Home, Version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Callable
 
 # So many files are named; info --verify shows all.
 NAMED = 10
@@ -26,23 +26,33 @@ def recorded(home: Home, version: Version) -> "str | None":
 
 def changes(
     home: Home, version: Version, hashes: bool, runs_here: bool = True
-) -> "tuple[str, ...]":
-    """Return one line for each file that differs from the manifest; () without a manifest.
+) -> "tuple[str, ...] | None":
+    """Return one line for each file that differs from the manifest; None without a manifest.
 
     *hashes*: read every file, even if its size and times are unchanged. *runs_here*: whether
     its programs run on this machine; see ``manifest.compare``.
     """
     found = read(home, version)
-    if not found:
-        return ()
+    if found is None:
+        return None
     return tuple(manifest.compare(home.prefix(version.id), found, hashes, runs_here))
 
 
-def check_unchanged(home: Home, version: Version, runs_here: bool = True) -> None:
-    """Raise DriftError if a published prefix is not as it was recorded."""
+def check_unchanged(
+    home: Home,
+    version: Version,
+    runs_here: bool = True,
+    say: "Callable[[str], None] | None" = None,
+) -> None:
+    """Raise DriftError if a published prefix is not as it was recorded.
+
+    *say* is told of a prefix without a manifest, whose files nothing is compared with.
+    """
+    name = f"{home.name}/{version.number}"
     lines = changes(home, version, hashes=False, runs_here=runs_here)
+    if lines is None and say is not None:
+        say(f"{name} has no manifest, so its files were not compared")
     if lines:
-        name = f"{home.name}/{version.number}"
         said = [f"the files of {name} changed after publication: {home.prefix(version.id)}"]
         said += [f"  {line}" for line in lines[:NAMED]]
         if len(lines) > NAMED:

@@ -66,6 +66,8 @@ def problems(home: Home) -> "list[str]":
             if fault:
                 more = more if path.name in DEFAULT_FILES.values() else ""
                 found.append(f"cannot read {path}: {fault}{more}")
+            elif path.name in DEFAULT_FILES.values() and number_in(path) is None:
+                found.append(f"{path} names no default{more}")
     return found
 
 
@@ -168,11 +170,14 @@ def write_registry(home: Home, versions: "tuple[Version, ...]") -> None:
 
 def default_number(home: Home) -> "int | None":
     """Return the number of the default, from the file that defines ``module load NAME``."""
-    for name in DEFAULT_FILES.values():
-        match = re.search(r'["/]([0-9]{1,9})"', text_or_none(home.modulefiles / name) or "")
-        if match:
-            return int(match.group(1))
-    return None
+    numbers = (number_in(home.modulefiles / name) for name in DEFAULT_FILES.values())
+    return next((each for each in numbers if each is not None), None)
+
+
+def number_in(path: Path) -> "int | None":
+    """Return the number that the file of a default names, or None."""
+    match = re.search(r'["/]([0-9]{1,9})"', text_or_none(path) or "")
+    return int(match.group(1)) if match else None
 
 
 def removal_hints(home: Home, version: Version) -> "tuple[str, ...]":

@@ -17,7 +17,7 @@ from ...target_tools.root import publish
 from ..emulate import emulated_system, install_emulated
 from . import bundle
 from .protocol import CreateRequest
-from .root import begin, hold, home_of, make_default, published_number, result, root_lock
+from .root import begin, hold, home_of, make_default, proved_result, published_number, root_lock
 
 HIGHEST_TIER: Tier = "several ranks"
 OWN_ARCH = False
@@ -35,15 +35,16 @@ def make(request: CreateRequest) -> CreateResult:
         lock = root_lock(held)
         number = published_number(held, lock)
         if number is not None:
+            published = proved_result(held, lock, number)
             make_default(held, number)
-            return result(held, lock, number)
+            return published
         begin(held, lock)
     # Its installer holds the environment's folder itself.
     with tempfile.TemporaryDirectory(prefix="envbuild-bundle-") as scratch:
         folder = Path(scratch) / "bundle"
         bundle.write(lock, folder, request)
         number = _install(request, lock, folder, system)
-    return result(request, lock, number)
+    return proved_result(request, lock, number)
 
 
 def _install(request: CreateRequest, lock: Lock, folder: Path, system: Path) -> int:

@@ -23,7 +23,7 @@ from ..root_lock import downloads_of, explain_rebuild
 from ..secret_links import obtain_secret_links
 from ..texts import attestations, dialect_of
 from .protocol import CreateRequest
-from .root import begin, hold, home_of, make_default, published_number, result, root_lock
+from .root import begin, hold, home_of, make_default, proved_result, published_number, root_lock
 
 HIGHEST_TIER: Tier = "several nodes"
 OWN_ARCH = True
@@ -38,8 +38,9 @@ def make(request: CreateRequest) -> CreateResult:
         if number is None:
             _build(held, lock)
             number = _publish(held, lock, _prove(held, lock))
+        published = proved_result(held, lock, number)
         make_default(held, number)
-        return result(held, lock, number)
+        return published
 
 
 def _build(request: CreateRequest, lock: Lock) -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 from ... import files
 from ...build.backends import entering
 from ...errors import BuildError, UsageError
-from ...model.evidence import newest_passed, telling
+from ...model.evidence import TIERS, newest_passed, telling
 from ...model.outcome import CreateResult
 from ...model.plan import Lock
+from ...model.proofs import proofs_of
 from ...record import read_all
 from ...root import environment_lock
 from ...root.environments import places_of
@@ -85,7 +86,7 @@ def published_number(request: CreateRequest, lock: Lock) -> int | None:
         return None
     context.reporter.say(f"{home.name}/{version.number} already has exactly this lock")
     here = lock.plan.arch == platform.machine()
-    manifests.check_unchanged(home, version, runs_here=here)
+    manifests.check_unchanged(home, version, runs_here=here, say=context.reporter.warn)
     heal_lock(home, version, lock, context)
     tell_new_findings(home, version, lock, context)
     return version.number
@@ -150,6 +151,31 @@ def result(request: CreateRequest, lock: Lock, number: int) -> CreateResult:
         evidence=telling(proofs),
         proofs=proofs,
     )
+
+
+def proved_result(request: CreateRequest, lock: Lock, number: int) -> CreateResult:
+    """Return what is known of a published number, which has proofs of the required tier.
+
+    Raises BuildError if it has none: it may have been published without that requirement.
+    """
+    published, required = result(request, lock, number), request.options.require_tier
+    # What was proved with stand-ins is no proof of the recipe.
+    tiers = {
+        (each.result.api, each.result.transport): each.result.tier
+        for each in published.proofs
+        if not each.stand_ins
+    }
+    for proof in proofs_of(lock.plan) if required else ():
+        tier = tiers.get((proof.api, proof.transport))
+        if tier is None or TIERS.index(tier) < TIERS.index(required):
+            name = f"{published.environment}/{number}"
+            raise BuildError(
+                "tier.too-low",
+                f"tier {required} is required, but {name} has {tier or 'no proof'} for "
+                f"{proof.api} over {proof.transport}",
+                f"prove it again: envbuild smoke {name} --root '{published.root}'",
+            )
+    return published
 
 
 def _check_machine(request: CreateRequest) -> None:
