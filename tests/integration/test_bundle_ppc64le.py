@@ -66,7 +66,7 @@ def test_the_shipped_bundle_loads_the_modules_and_names_the_python(
     # That of the site is for ppc64le too, and is 3.6; Debian has another.
     assert done.out.startswith("ppc64le\nCMake/3.12.1-GCCcore-7.3.0\n")
     assert "OpenMPI/3.1.4-gcccuda-2018b\n" in done.out
-    assert "Python 3.6, and /sw/installed/PythonAnaconda/3.6" in done.err
+    assert "Python 3.6, but /sw/installed/PythonAnaconda/3.6" in done.err
 
 
 def test_the_shipped_bundle_names_the_module_that_nobody_has(

@@ -168,7 +168,7 @@ def test_its_module_loads_exactly_the_plan(
     library = swapped.cluster.openmpi.library.resolve()
     assert done.out.count(f" ['{library}']") == 2
     assert f"  unload {swapped.old}\n  load {swapped.mine}\n" in done.text
-    assert "Unloading this module does not bring it back" in done.text
+    assert "Unloading this module does not restore it" in done.text
 
 
 def test_the_swap_is_a_difference_to_a_site_that_does_not_need_it(

@@ -175,7 +175,7 @@ def test_what_one_member_made_another_uses_changes_and_removes(
     assert not prefix.exists()
     assert f"{prefix} belongs to {first}: " in said
     # Whose it was made it for the next of this name; it is free.
-    assert "set aside" not in team.make(second, 0, other)
+    assert "kept as unfinished build" not in team.make(second, 0, other)
     left = publish.unpublished(team.home)
     assert len(left) == 1
     done = team.do(second, "remove", "demo", "--unfinished", umask=other)
