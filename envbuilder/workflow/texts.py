@@ -102,7 +102,7 @@ class FormSource:
             subject = replace(subject, job=self._job_parts(name))
         elif form.needs == "example":
             subject = replace(subject, example=example(self.facts))
-        elif form.needs == "image":
+        elif form.needs == "planned-image":
             subject = replace(subject, image=image_parts(subject.plan, subject.knowledge))
         return form.render(subject)
 

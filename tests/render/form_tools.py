@@ -40,7 +40,7 @@ PYTHON = pin("python", "3.10.4", "module", "Python/3.10.4-GCCcore-11.3.0")
 def render(form: str, plan: Plan, knowledge: Knowledge, *, lock: Lock | None = None) -> str:
     source = lock or UnlockedPlan(plan)
     subject = RenderInput(source, CASES[0].places, knowledge, prefix_of(plan), RUNTIMES)
-    if FORMS[form].needs == "image":
+    if FORMS[form].needs == "planned-image":
         subject = replace(subject, image=image_parts(plan, knowledge))
     return FORMS[form].render(subject)
 

@@ -25,7 +25,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "rendering.md"
 
 def subject(name: str, case: Case, source: Renderable) -> RenderInput:
     image = None
-    if forms()[name].needs == "image":
+    if forms()[name].needs == "planned-image":
         image = image_parts(source.plan, shipped_knowledge())
     job = Job(case.lock.plan.recipe, nodes=1, ranks_per_node=2, minutes=30)
     return RenderInput(

@@ -91,7 +91,7 @@ def forms_of(case: Case, knowledge: Knowledge, *, locked: bool) -> dict[str, str
     for form in FORMS:
         file = FORMS[form].file_of(case.lock.plan)
         try:
-            if FORMS[form].needs == "image":
+            if FORMS[form].needs == "planned-image":
                 subject = replace(subject, image=image_parts(case.lock.plan, knowledge))
             elif FORMS[form].needs == "job":
                 subject = replace(subject, job=job_parts(form, job, PROGRAM))

@@ -27,13 +27,13 @@ class Form:
 
     ``file``: its name, ``{name}`` being the recipe's. ``render``: returns its text; it raises
     UsageError for a plan that cannot have it. ``comment``: what begins a line of comment.
-    ``needs``: the field of RenderInput that has to be set.
+    ``needs``: what has to be set of RenderInput.
     """
 
     file: str
     render: Callable[[RenderInput], str]
     comment: str = "#"
-    needs: Literal["job", "example", "image"] | None = None
+    needs: Literal["job", "example", "planned-image"] | None = None
 
     def headed(self, text: str, statement: str) -> str:
         """Return *text* with a statement for its reader in the first line.
@@ -77,7 +77,7 @@ FORMS: dict[str, Form] = {
     "requirements": Form("requirements.txt", requirements.render),
     "lua": Form("{name}.lua", partial(_modulefile, "lua"), comment="--", needs="example"),
     "tcl": Form("{name}.tcl", partial(_modulefile, "tcl"), needs="example"),
-    "def": Form("{name}.def", partial(image.render, render_definition), needs="image"),
-    "dockerfile": Form("Dockerfile", partial(image.render, render_dockerfile), needs="image"),
+    "def": Form("{name}.def", partial(image.render, render_definition), needs="planned-image"),
+    "dockerfile": Form("Dockerfile", partial(image.render, render_dockerfile), needs="planned-image"),
 }
 """Those that every plan may have; a job's script is a form of its scheduler, see job_form."""
