@@ -68,6 +68,10 @@ def job_form(scheduler: str) -> Form:
     return Form(f"{{name}}.{scheduler}", _job, needs="job")
 
 
+def _image_form(file: str, text: image.ImageText) -> Form:
+    return Form(file, partial(image.render, text), needs="planned-image")
+
+
 FORMS: dict[str, Form] = {
     "script": Form("build.sh", script.render),
     "environment.yml": Form("environment.yml", environment_yml.render),
@@ -77,7 +81,7 @@ FORMS: dict[str, Form] = {
     "requirements": Form("requirements.txt", requirements.render),
     "lua": Form("{name}.lua", partial(_modulefile, "lua"), comment="--", needs="example"),
     "tcl": Form("{name}.tcl", partial(_modulefile, "tcl"), needs="example"),
-    "def": Form("{name}.def", partial(image.render, render_definition), needs="planned-image"),
-    "dockerfile": Form("Dockerfile", partial(image.render, render_dockerfile), needs="planned-image"),
+    "def": _image_form("{name}.def", render_definition),
+    "dockerfile": _image_form("Dockerfile", render_dockerfile),
 }
 """Those that every plan may have; a job's script is a form of its scheduler, see job_form."""

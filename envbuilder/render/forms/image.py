@@ -8,9 +8,12 @@ from ...model.plan import Lock
 from ..image import Image
 from ..subject import Renderable, RenderInput, UnlockedPlan
 
+ImageText = Callable[[Renderable, Image, list[str]], str]
+"""Returns a file of lock or plan, image, and notes for a reader."""
 
-def render(of: Callable[[Renderable, Image, list[str]], str], subject: RenderInput) -> str:
-    """Return one of the files; *of*: makes it of lock or plan, image, and notes for a reader."""
+
+def render(of: ImageText, subject: RenderInput) -> str:
+    """Return one of the files."""
     assert subject.image is not None  # noqa: S101 - Form.needs
     image, source = subject.image.image, subject.source
     notes = [
