@@ -183,7 +183,6 @@ def job(crowd: Crowd, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job 
 
 
 @pytest.mark.usefixtures("job")
-@pytest.mark.long
 def test_rollback_and_remove_while_a_build_runs(
     crowd: Crowd, built_root: Path, tmp_path: Path
 ) -> None:
@@ -214,7 +213,6 @@ def test_rollback_and_remove_while_a_build_runs(
     assert {path: after.get(path) for path in mine} == {path: before[path] for path in mine}
 
 
-@pytest.mark.long
 def test_a_number_that_was_removed_is_not_given_again(crowd: Crowd, built_root: Path) -> None:
     """Number 2 was removed: what it held is built anew and gets the next one."""
     before = crowd.numbers("demo")
@@ -257,7 +255,6 @@ def expect_own_files(work: Path, prefix: str) -> None:
             assert any(name in path for path in files)
 
 
-@pytest.mark.long
 def test_what_a_process_uses_is_not_removed(crowd: Crowd, tmp_path: Path) -> None:
     """Also one that has imported nothing of it yet."""
     environment, prefix = "demo/1", Path(crowd.json("info", "demo/1")["prefix"])
