@@ -112,7 +112,8 @@ class Pipeline(Command):
         [told] = (folder / "envbuild-ci").glob("allreduce-*/published.json")
         published = json.loads(told.read_text(encoding="utf-8"))
         assert [each["result"]["tier"] for each in published["evidence"]] == ["several ranks"]
-        [root] = (folder / "base" / "local").iterdir()
+        arch = told.parent.name.removeprefix("allreduce-")
+        root = folder / "base" / "local" / arch
         done = run([*COMMAND, "list", "--root", root, "--json"])
         listing = json.loads(done.out)
         assert [each["id"] for each in listing["environments"]] == [published["id"]]
