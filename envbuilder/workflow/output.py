@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..errors import UsageError
+from ..files import scratch
+from ..model.plan import Plan
+from ..target_tools.root import locks
 from ..text import LONG, shown
 from .context import Context
 
@@ -48,6 +53,19 @@ def output_folder(output: str | Path, context: Context) -> Path:
         )
     _check_rights(there)
     return folder
+
+
+@contextlib.contextmanager
+def unfinished_in(output: Path, plan: Plan, say: Callable[[str], None]) -> Iterator[Path]:
+    """Make a hidden folder for an unfinished image or bundle, and remove it at the end.
+
+    Two commands for the same recipe and architecture take turns. What a killed one has left is
+    removed.
+    """
+    folder = output / f".envbuild-{plan.recipe}-{plan.arch}"
+    with locks.hold(folder.with_name(f"{folder.name}.lock"), say=say), scratch(folder):
+        folder.chmod(0o700)
+        yield folder
 
 
 def _check_rights(folder: Path) -> None:

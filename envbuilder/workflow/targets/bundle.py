@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 import tarfile
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,6 +34,7 @@ from ..context import Context
 from ..emulate import can_emulate
 from ..launch_requests import example, script_start
 from ..lock import obtain_lock
+from ..output import unfinished_in
 from ..prove import script_proofs
 from ..secret_links import obtain_secret_links
 from ..texts import FormSource, attestations, dialect_of, forms, render_input
@@ -65,8 +65,9 @@ def make(request: CreateRequest) -> BundleResult:
     cannot be had; then nothing is left.
     """
     request.output.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".envbuild-", dir=request.output) as scratch:
-        return _make(request, Path(scratch))
+    say = request.context.reporter.say
+    with unfinished_in(request.output, request.source.plan, say) as scratch:
+        return _make(request, scratch)
 
 
 def _make(request: CreateRequest, downloads: Path) -> BundleResult:

@@ -6,9 +6,6 @@ there is what would be on a machine that has this system.
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 from ...model.base_image import BUNDLE_FOLDER
 from ...model.evidence import Tier
 from ...model.outcome import ImageResult
@@ -16,6 +13,7 @@ from ...model.plan import Lock
 from ..image import ImageRequest, build_image, check_places
 from ..image_binds import check_binds
 from ..options import ImageOptions
+from ..output import unfinished_in
 from . import bundle
 from .protocol import CreateRequest
 
@@ -31,8 +29,9 @@ def make(request: CreateRequest) -> ImageResult:
     """
     check_modules(request)
     request.output.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".envbuild-", dir=request.output) as scratch:
-        downloads, folder = Path(scratch) / "downloads", Path(scratch) / "image" / BUNDLE_FOLDER
+    say = request.context.reporter.say
+    with unfinished_in(request.output, request.source.plan, say) as scratch:
+        downloads, folder = scratch / "downloads", scratch / "image" / BUNDLE_FOLDER
         downloads.mkdir()
         lock = bundle.lock_of(request, downloads)
         asked = _image(request, lock)
