@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..errors import UsageError
-from ..files import scratch
+from ..files import remove_tree
 from ..model.plan import Plan
 from ..target_tools.root import locks
 from ..text import LONG, shown
@@ -60,12 +61,16 @@ def unfinished_in(output: Path, plan: Plan, say: Callable[[str], None]) -> Itera
     """Make a hidden folder for an unfinished image or bundle, and remove it at the end.
 
     Two commands for the same recipe and architecture take turns. What a killed one has left is
-    removed.
+    removed, unless a process of it still writes there.
     """
-    folder = output / f".envbuild-{plan.recipe}-{plan.arch}"
-    with locks.hold(folder.with_name(f"{folder.name}.lock"), say=say), scratch(folder):
-        folder.chmod(0o700)
-        yield folder
+    start = f".envbuild-{plan.recipe}-{plan.arch}."
+    with locks.hold(output / f"{start}lock", say=say):
+        for each in output.glob(f"{start}*"):
+            if each.is_dir() and not each.is_symlink():
+                with contextlib.suppress(OSError):
+                    remove_tree(each)
+        with tempfile.TemporaryDirectory(prefix=start, dir=output) as folder:
+            yield Path(folder)
 
 
 def _check_rights(folder: Path) -> None:
