@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import time
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -22,7 +23,7 @@ import pytest
 from conda_tools import make_channel
 from emulated_tools import SECONDS
 from image_tools import QUICK, debian_base
-from integration_tools import COMMAND, Done, finish, run, start
+from integration_tools import COMMAND, MARK, Done, finish, marked, run, start
 from test_conda import Quiet, recipes, words
 
 from tests.serving import serving_by
@@ -51,18 +52,20 @@ class Command(ABC):
 
     def kill(self, folder: Path, delay: float, children: bool) -> Done | None:
         """Kill a run *delay* seconds after it has begun, or return what ended before."""
-        running = start([*COMMAND, *self.words(folder)], env=self.env, cwd=folder)
+        mark = uuid.uuid4().hex
+        command = [*COMMAND, *self.words(folder)]
+        running = start(command, env={**self.env, MARK: mark}, cwd=folder)
         while running.poll() is None and not self.has_begun(folder):
             time.sleep(0.005)
         time.sleep(delay)
         ended = running.poll() is not None
         running.kill()
-        for pid in of_session(running.pid) if children else ():
+        for pid in started(running.pid, mark) if children else ():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         done = finish(running, SECONDS)
         until = time.monotonic() + SECONDS
-        while of_session(running.pid) and time.monotonic() < until:
+        while started(running.pid, mark) and time.monotonic() < until:
             time.sleep(0.1)
         assert ended or done.code == -signal.SIGKILL, done
         return done if ended else None
@@ -79,9 +82,9 @@ class Command(ABC):
         return time.monotonic() - begin
 
 
-def of_session(leader: int) -> list[int]:
-    """Return the living processes of a session; some have an environment of their own."""
-    found = []
+def started(leader: int, mark: str) -> list[int]:
+    """Return what a command has started: some have another session, some another environment."""
+    found = list(marked(mark))
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             # The name of the program may contain blanks and brackets: proc(5).
