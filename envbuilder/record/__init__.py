@@ -68,9 +68,9 @@ def read_beside(folder: Path, lock: Lock, site: str) -> EnvironmentRecords:
 def _read(
     folder: Path, subject: dict[str, Any] | None, plan: Plan | None, earlier: EarlierEvidence | None
 ) -> EnvironmentRecords:
-    """Return every record in a folder. A damaged one is told and takes no other along.
+    """Return every record in a folder. A damaged record is reported and affects no other.
 
-    The judge looks at the ranks' own records once more, which takes some milliseconds.
+    Each is judged again by the records of its ranks, which takes some milliseconds.
     """
     evidence: list[Evidence] = []
     damaged, claimed = [], []

@@ -67,8 +67,10 @@ def unfinished_in(output: Path, plan: Plan, say: Callable[[str], None]) -> Itera
     with locks.hold(output / f"{start}lock", say=say):
         for each in output.glob(f"{start}*"):
             if each.is_dir() and not each.is_symlink():
-                with contextlib.suppress(OSError):
+                try:
                     remove_tree(each)
+                except OSError as error:
+                    say(f"cannot remove {each}, which a killed command left: {error.strerror}")
         with tempfile.TemporaryDirectory(prefix=start, dir=output) as folder:
             yield Path(folder)
 

@@ -18,9 +18,10 @@ from envbuilder.model.outcome import (
     LockCheck,
 )
 from envbuilder.model.plan import Lock
+from envbuilder.model.proofs import proofs_of
 from envbuilder.target_tools.modulefile import SUMMARY, filled, proved_lines
 from envbuilder.views import building, environments
-from envbuilder.workflow.targets.here import _check_tier
+from envbuilder.workflow.targets.root import check_tier
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "render"))
 from render_cases import CASES, make_evidence
@@ -170,10 +171,21 @@ def test_a_proof_with_stand_ins_says_so_wherever_it_is_looked_at() -> None:
 
 
 def test_a_required_tier_is_not_reached_by_stand_ins() -> None:
-    evidence = make_evidence(LOCK)
-    _check_tier("several ranks", (evidence,))
+    one = make_evidence(LOCK)
+    proofs = [
+        one.model_copy(
+            update={
+                "result": one.result.model_copy(
+                    update={"api": each.api, "transport": each.transport}
+                )
+            }
+        )
+        for each in proofs_of(LOCK.plan)
+    ]
+    check_tier("several ranks", LOCK, proofs, "nothing was published")
+    proofs[0] = proofs[0].model_copy(update={"stand_ins": ("nccl 2.5.6",)})
     with pytest.raises(BuildError) as caught:
-        _check_tier("several ranks", (evidence.model_copy(update={"stand_ins": ("nccl 2.5.6",)}),))
+        check_tier("several ranks", LOCK, proofs, "nothing was published")
     assert caught.value.id == "tier.stand-ins"
     assert all(each in str(caught.value) for each in ("several ranks", "nccl 2.5.6"))
 

@@ -1,6 +1,6 @@
-"""What evidence that is read back is worth. Every reader asks ``judge_again``.
+"""Whether stored evidence counts. Every reader of evidence calls ``judge_again``.
 
-Tier and dates are derived from what the ranks recorded; the evidence only says them again.
+Tier and times are derived from the records of the ranks and compared with those in the evidence.
 """
 
 import calendar
@@ -73,8 +73,8 @@ def judge_again(
 
 
 def dated(moment: str, now: float) -> "str | None":
-    """Return the problem of a time that is still to come, or None."""
-    return f"its time is to come: {moment}" if seconds_of(moment) > now + CLOCK_SKEW else None
+    """Return the problem of a time in the future, or None."""
+    return f"its time is in the future: {moment}" if seconds_of(moment) > now + CLOCK_SKEW else None
 
 
 def seconds_of(moment: str) -> float:

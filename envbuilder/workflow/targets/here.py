@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from ...build.scripts import build as run_steps
 from ...build.scripts import hand_over, prepare
-from ...errors import BuildError, SmokeError
-from ...model.evidence import TIERS, Evidence, Tier, telling
+from ...errors import SmokeError
+from ...model.evidence import Evidence, Tier, telling
 from ...model.outcome import CreateResult
 from ...model.plan import Lock
 from ...render.modulefile import render_modulefile
@@ -23,7 +22,16 @@ from ..root_lock import downloads_of, explain_rebuild
 from ..secret_links import obtain_secret_links
 from ..texts import attestations, dialect_of
 from .protocol import CreateRequest
-from .root import begin, hold, home_of, make_default, proved_result, published_number, root_lock
+from .root import (
+    begin,
+    check_tier,
+    hold,
+    home_of,
+    make_default,
+    proved_result,
+    published_number,
+    root_lock,
+)
 
 HIGHEST_TIER: Tier = "several nodes"
 OWN_ARCH = True
@@ -80,7 +88,7 @@ def _prove(request: CreateRequest, lock: Lock) -> tuple[Evidence, ...]:
     proofs = run_smoke_tests(lock, home, lock.id(), request.facts(lock), request.context)
     if proofs[-1].result.verdict != "passed":
         raise _smoke_error(home, lock, proofs[-1])
-    _check_tier(request.options.require_tier, proofs)
+    check_tier(request.options.require_tier, lock, proofs, "nothing was published")
     return proofs
 
 
@@ -94,24 +102,6 @@ def _publish(request: CreateRequest, lock: Lock, proofs: tuple[Evidence, ...]) -
     text = render_modulefile(lock, places, version.number, telling(proofs), dialect, shown)
     publish.publish(home, version, text)
     return version.number
-
-
-def _check_tier(required: str | None, proved: Sequence[Evidence]) -> None:
-    stand_ins = proved[-1].stand_ins
-    if required is not None and stand_ins:
-        raise BuildError(
-            "tier.stand-ins",
-            f"tier {required} is required, but the smoke test used stand-ins instead of the real "
-            f"packages: {', '.join(stand_ins)}",
-            "nothing was published; without --require-tier it is published, and marked as such",
-        )
-    lowest = min((each.result.tier for each in proved), key=TIERS.index)
-    if required is not None and TIERS.index(lowest) < TIERS.index(required):
-        raise BuildError(
-            "tier.too-low",
-            f"tier {required} is required, but the smoke test reached only tier {lowest}",
-            "nothing was published; a job on several nodes reaches a higher tier",
-        )
 
 
 def _smoke_error(home: layout.Home, lock: Lock, evidence: Evidence) -> SmokeError:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ... import files
 from ...build.backends import entering
 from ...errors import BuildError, UsageError
-from ...model.evidence import TIERS, newest_passed, telling
+from ...model.evidence import TIERS, Evidence, newest_passed, telling
 from ...model.outcome import CreateResult
 from ...model.plan import Lock
 from ...model.proofs import proofs_of
@@ -158,24 +158,39 @@ def proved_result(request: CreateRequest, lock: Lock, number: int) -> CreateResu
 
     Raises BuildError if it has none: it may have been published without that requirement.
     """
-    published, required = result(request, lock, number), request.options.require_tier
-    # What was proved with stand-ins is no proof of the recipe.
-    tiers = {
-        (each.result.api, each.result.transport): each.result.tier
-        for each in published.proofs
-        if not each.stand_ins
-    }
-    for proof in proofs_of(lock.plan) if required else ():
+    published = result(request, lock, number)
+    again = f"envbuild smoke {published.environment}/{number} --root '{published.root}'"
+    required = request.options.require_tier
+    check_tier(required, lock, published.proofs, f"run the smoke test again: {again}")
+    return published
+
+
+def check_tier(required: str | None, lock: Lock, proofs: Sequence[Evidence], hint: str) -> None:
+    """Raise BuildError unless each smoke test of a lock passed with the required tier.
+
+    What was proved with stand-ins is no proof of the recipe.
+    """
+    if required is None:
+        return
+    stand_ins = sorted({name for proof in proofs for name in proof.stand_ins})
+    if stand_ins:
+        raise BuildError(
+            "tier.stand-ins",
+            f"tier {required} is required, but the smoke test used stand-ins instead of the real "
+            f"packages: {', '.join(stand_ins)}",
+            hint,
+        )
+    tiers = {(each.result.api, each.result.transport): each.result.tier for each in proofs}
+    for proof in proofs_of(lock.plan):
         tier = tiers.get((proof.api, proof.transport))
         if tier is None or TIERS.index(tier) < TIERS.index(required):
-            name = f"{published.environment}/{number}"
             raise BuildError(
                 "tier.too-low",
-                f"tier {required} is required, but {name} has {tier or 'no proof'} for "
-                f"{proof.api} over {proof.transport}",
-                f"prove it again: envbuild smoke {name} --root '{published.root}'",
+                f"tier {required} is required, but the smoke test of {proof.api} over "
+                f"{proof.transport} reached {f'only tier {tier}' if tier else 'no tier'}",
+                hint,
+                "a job on several nodes reaches a higher tier",
             )
-    return published
 
 
 def _check_machine(request: CreateRequest) -> None:
