@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import shlex
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from integration_tools import COMMAND, Done, Envbuild, finish
+from integration_tools import COMMAND, Done, Envbuild
 from module_tools import (
     AS_ROOT,
     MY_ALLREDUCE,
@@ -40,43 +39,19 @@ NCCL = "nccl/2.16.2-GCCcore-12.2.0-CUDA-12.0.0"
 RANKS = "mpiexec --oversubscribe -n 2 python my_allreduce.py"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Creation:
-    """A ``create`` at a cluster that was started, and its outcome once somebody wants it."""
+    """A ``create`` at a cluster, and its outcome."""
 
     cluster: Cluster
     root: Path
-    process: subprocess.Popen[str]
-    done: Done | None = None
-
-    def outcome(self) -> Done:
-        if self.done is None:
-            self.done = finish(self.process)
-        return self.done
+    done: Done
 
 
 @pytest.fixture(scope="module")
 def hidden(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return the variables of a machine that has an MPI in its modules only."""
     return {"PATH": path_without_mpi(tmp_path_factory.mktemp("hidden") / "bin")}
-
-
-@pytest.fixture(scope="module")
-def creations(
-    envbuild: Envbuild, hidden: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Creation | str]:
-    """Start the three builds of this file at once; one that cannot be is the reason why."""
-    started: dict[str, Creation | str] = {}
-    for kind, prepare in {"lmod": _lmod, "tcl": _tcl, "shadowing": _shadowing}.items():
-        folder = tmp_path_factory.mktemp(kind)
-        try:
-            cluster, recipe, site = prepare(folder)
-        except pytest.skip.Exception as reason:
-            started[kind] = str(reason)
-            continue
-        words = ("create", recipe, "--site", site, "--root", folder / "root")
-        started[kind] = Creation(cluster, folder / "root", envbuild.start(*words, env=hidden))
-    return started
 
 
 def _lmod(folder: Path) -> tuple[Cluster, Path, Path]:
@@ -121,16 +96,21 @@ def _shadowing(folder: Path) -> tuple[Cluster, Path, Path]:
 Start = Callable[[str], Creation]
 
 
-@pytest.fixture
-def created(creations: dict[str, Creation | str]) -> Start:
-    """Return what gives a creation that has ended, or skips with the reason."""
+@pytest.fixture(scope="module")
+def created(
+    envbuild: Envbuild, hidden: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Start:
+    """Return what gives a build of this file, made when it is first asked for, or skips."""
+    prepare = {"lmod": _lmod, "tcl": _tcl, "shadowing": _shadowing}
+    made: dict[str, Creation] = {}
 
     def of_kind(kind: str) -> Creation:
-        creation = creations[kind]
-        if isinstance(creation, str):
-            pytest.skip(creation)
-        creation.outcome()
-        return creation
+        if kind not in made:
+            folder = tmp_path_factory.mktemp(kind)
+            cluster, recipe, site = prepare[kind](folder)
+            words = ("create", recipe, "--site", site, "--root", folder / "root")
+            made[kind] = Creation(cluster, folder / "root", envbuild(*words, env=hidden))
+        return made[kind]
 
     return of_kind
 
@@ -138,7 +118,7 @@ def created(creations: dict[str, Creation | str]) -> Start:
 @pytest.fixture
 def on_lmod(created: Start) -> Creation:
     creation = created("lmod")
-    assert creation.outcome().code == 0, creation.outcome().text
+    assert creation.done.code == 0, creation.done.text
     return creation
 
 
@@ -153,7 +133,7 @@ def test_create_takes_the_sites_modules_and_proves_them(
 ) -> None:
     cluster = on_lmod.cluster
     own = (cluster.module("Python"), cluster.module("OpenMPI"))
-    assert f" of the site: {', '.join(sorted(own))}\n" in on_lmod.outcome().out
+    assert f" of the site: {', '.join(sorted(own))}\n" in on_lmod.done.out
     told = info(envbuild, on_lmod)
     origins = {p["component"]: (p["origin"], p["locator"]) for p in told["lock"]["plan"]["pins"]}
     assert origins == {
@@ -265,7 +245,7 @@ def test_the_same_as_tcl_modules(
     shell: str, created: Start, envbuild: Envbuild, hidden: dict[str, str], tmp_path: Path
 ) -> None:
     creation = created("tcl")
-    assert creation.outcome().code == 0, creation.outcome().text
+    assert creation.done.code == 0, creation.done.text
     result = info(envbuild, creation)["evidence"][0]["result"]
     assert result["mpi"] == f"Open MPI {creation.cluster.openmpi.version}"
 
@@ -335,7 +315,7 @@ def test_a_module_that_is_not_there(
 
 def test_a_module_that_shadows_a_pinned_package(created: Start, envbuild: Envbuild) -> None:
     creation = created("shadowing")
-    done = creation.outcome()
+    done = creation.done
     folder = creation.cluster.folder / "apps" / SCIPY / "lib" / "python" / "site-packages"
     assert done.code == 5, done.text
     assert f"finds 1.23.5 in {folder}\n" in done.err
