@@ -267,12 +267,12 @@ def test_names_from_many_threads():
         for thread in threads:
             thread.join()
         twice = []
-        gate = controller.submit(asked(controller, "gate", np.ones(1)))
+        # "twice" stays in flight on rank 1 until rank 0, which waits for the gate, submits it too.
         for _ in range(3 if controller.engine.rank else 0):
             with pytest.raises(DuplicateNameError, match="'twice'"):
                 twice = twice or [controller.submit(asked(controller, "twice", np.ones(1)))]
                 controller.submit(asked(controller, "twice", np.ones(1)))
-        gate.synchronize()
+        controller.submit(asked(controller, "gate", np.ones(1))).synchronize()
         if not controller.engine.rank:
             twice = [controller.submit(asked(controller, "twice", np.ones(1)))]
         return len(done), all(done), twice[0].synchronize()[0]
