@@ -61,19 +61,26 @@ def test_a_package_that_no_index_has_comes_with_its_origin(made: Made, check: Va
     assert finding.fix == "install it again from the folder file:///src/yaml"
 
 
-def test_what_a_package_does_without_is_for_information(
-    made: Made, check: Validate, need: Callable[[str], str]
+@pytest.mark.parametrize(
+    ("module", "soname"),
+    [
+        ("numba/np/ufunc/tbbpool", "libtbb.so.12"),
+        ("cupy_backends/cuda/libs/cutensor", "libcutensor.so.2"),
+    ],
+)
+def test_a_missing_optional_library_is_information(
+    module: str, soname: str, made: Made, check: Validate, need: Callable[[str], str]
 ) -> None:
     """numba imports its layer for TBB where it can; any other module cannot do without."""
     need("gcc")
-    optional_module(made)
+    optional_module(made, module, soname)
     (found,) = check(made).findings
     assert (found.id, found.severity, found.confidence) == (
         "library.missing",
         "info",
         "possible",
     )
-    assert found.summary.endswith("; numba uses this threading layer where TBB is installed")
+    assert soname in found.summary
 
 
 def test_a_library_of_a_later_release_is_fine(

@@ -346,10 +346,12 @@ def needs_through_another(made: Made) -> None:
     gone.unlink()
 
 
-def optional_module(made: Made) -> None:
-    """numba's threading layer for TBB, where no TBB is."""
-    library = zoo.compile_c(made.prefix / "libtbb.so.12", soname="libtbb.so.12")
-    zoo.module_with(made, "numba/np/ufunc/tbbpool", library)
+def optional_module(
+    made: Made, module: str = "numba/np/ufunc/tbbpool", soname: str = "libtbb.so.12"
+) -> None:
+    """Add a module that its package can do without, such as numba's layer for TBB."""
+    library = zoo.compile_c(made.prefix / soname, soname=soname)
+    zoo.module_with(made, module, library)
     library.unlink()
 
 

@@ -16,13 +16,18 @@ _DRIVER = re.compile(r"lib(cuda|nvidia-ml|nvcuvid|nvidia-encode)\.so\b")
 # Modules that their packages import where they can, and do without elsewhere; with why. Sources:
 # https://numba.readthedocs.io/en/stable/user/threading-layer.html (the layers tbb and omp),
 # https://docs.pytorch.org/audio/2.5.0/installation.html (FFmpeg and SoX are optional),
-# https://github.com/pytorch/vision/blob/main/torchvision/io/_video_opt.py (video_reader).
+# https://github.com/pytorch/vision/blob/main/torchvision/io/_video_opt.py (video_reader),
+# https://docs.cupy.dev/en/stable/install.html#additional-cuda-libraries (cuTENSOR and others).
 _OPTIONAL = {
     "numba/np/ufunc/tbbpool": "numba uses this threading layer where TBB is installed",
     "numba/np/ufunc/omppool": "numba uses this threading layer where OpenMP is installed",
     "torio/lib/_torio_ffmpeg": "of one for each FFmpeg torchaudio takes what can be loaded",
     "torchaudio/lib/_torchaudio_sox": "torchaudio uses SoX where it is installed",
     "torchvision/video_reader": "torchvision uses FFmpeg where it is installed",
+    "cupy_backends/cuda/libs/cutensor": "CuPy uses cuTENSOR where it is installed",
+    "cupy_backends/cuda/libs/cusparselt": "CuPy uses cuSPARSELt where it is installed",
+    "cupy_backends/cuda/libs/cudnn": "CuPy uses cuDNN where it is installed",
+    "cupy_backends/cuda/libs/nccl": "CuPy uses NCCL where it is installed",
 }
 # What conda-forge's packages for one level of the processor need; its version is the level.
 _MICROARCH = "_x86_64-microarch-level"
