@@ -223,13 +223,16 @@ def _make(made: Made, number: int, on_modules: Callable[..., Path]) -> None:
 
 
 def missing_or_other(before: Any, now: Any, place: str = "") -> Iterator[str]:
-    """Yield each place where *now* lacks a value of *before*, or has another one."""
+    """Yield each place where *now* lacks a value of *before*, or has another one.
+
+    A key whose value was empty may be gone: earlier locks had fields for signed channels.
+    """
     if isinstance(before, dict) and isinstance(now, dict):
         for key, value in before.items():
-            if key not in now:
-                yield f"{place}.{key}: missing"
-            else:
+            if key in now:
                 yield from missing_or_other(value, now[key], f"{place}.{key}")
+            elif value not in (None, []):
+                yield f"{place}.{key}: missing"
     elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
         for number, (one, two) in enumerate(zip(before, now, strict=True)):
             yield from missing_or_other(one, two, f"{place}[{number}]")
