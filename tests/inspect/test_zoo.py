@@ -71,7 +71,7 @@ def test_a_package_that_no_index_has_comes_with_its_origin(made: Made, check: Va
 def test_a_missing_optional_library_is_information(
     module: str, soname: str, made: Made, check: Validate, need: Callable[[str], str]
 ) -> None:
-    """numba imports its layer for TBB where it can; any other module cannot do without."""
+    """numba and CuPy import these modules only if their libraries are installed."""
     need("gcc")
     optional_module(made, module, soname)
     (found,) = check(made).findings

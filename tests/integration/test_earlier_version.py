@@ -222,7 +222,7 @@ def _make(made: Made, number: int, on_modules: Callable[..., Path]) -> None:
     passed(run(["bash", install, made.root("bundled")]))
 
 
-# What earlier locks told of signed conda channels, which are no longer read (CHANGELOG).
+# Fields of earlier locks about signed conda channels. `info` no longer prints them (CHANGELOG).
 SIGNATURES = {"signed-by", "verified-by"}
 
 

@@ -100,7 +100,7 @@ Start = Callable[[str], Creation]
 def created(
     envbuild: Envbuild, hidden: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Start:
-    """Return what gives a build of this file, made when it is first asked for, or skips."""
+    """Return a function that makes a build when it is first requested, or skips the test."""
     prepare = {"lmod": _lmod, "tcl": _tcl, "shadowing": _shadowing}
     made: dict[str, Creation] = {}
 

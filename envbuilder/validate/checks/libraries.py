@@ -17,7 +17,7 @@ _DRIVER = re.compile(r"lib(cuda|nvidia-ml|nvcuvid|nvidia-encode)\.so\b")
 # https://numba.readthedocs.io/en/stable/user/threading-layer.html (the layers tbb and omp),
 # https://docs.pytorch.org/audio/2.5.0/installation.html (FFmpeg and SoX are optional),
 # https://github.com/pytorch/vision/blob/main/torchvision/io/_video_opt.py (video_reader),
-# https://docs.cupy.dev/en/stable/install.html#additional-cuda-libraries (cuTENSOR and others).
+# https://docs.cupy.dev/en/v13.2.0/install.html, "Additional CUDA Libraries".
 _OPTIONAL = {
     "numba/np/ufunc/tbbpool": "numba uses this threading layer where TBB is installed",
     "numba/np/ufunc/omppool": "numba uses this threading layer where OpenMP is installed",
