@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 from integration_tools import COMMAND, Envbuild, run
 from slurm_tools import Slurm, need_slurm, slurm
+
+from tests.smoke.replays import env, replay_by, write_records
 
 SITE = """\
 schema: 1
@@ -128,3 +131,13 @@ def test_a_job_with_fewer_slots_is_overcommitted(cluster: Slurm, root: Path, sit
     result = newest(root)["result"]
     assert result["verdict"] == "passed"
     assert "--overcommit" in result["launch"].split()
+
+
+def test_srun_that_starts_a_replay_proves_nothing(cluster: Slurm, tmp_path: Path) -> None:
+    srun = shutil.which("srun")
+    assert srun is not None
+    earlier = write_records(tmp_path / "records", ("node1", "node2"))
+    variables = {**env(), "SLURM_CONF": str(cluster.folder / "slurm.conf")}
+    result = replay_by(tmp_path, (srun, "--nodes=2", "--ntasks=2"), earlier, variables)
+    assert (result.verdict, result.tier) == ("failed", "one rank")
+    assert "states another sum of allreduce" in result.reasons[0]

@@ -7,12 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from smoke_ranks import FRESH, LIBMPI, Rank
+from smoke_ranks import FRESH
 
 from envbuilder import data, process
 from envbuilder.build import sources
@@ -22,18 +22,11 @@ from envbuilder.target_tools.proving.runner import SmokeRequest, run_smoke
 from envbuilder.target_tools.root.layout import Home
 from tests.cli.published import planned, publish_plan
 from tests.record.proofs import subject
+from tests.smoke.replays import REPLAY, env, replay_by, run, write_records
 from tests.smoke.smoke_runs import Mpi
 
 LAUNCHERS = ("mpiexec", "srun", "horovodrun", "torchrun", "apptainer")
 
-# Writes the records of RECORDS with the nonce of this run.
-REPLAY = """
-import os, pathlib, sys
-options = dict(zip(sys.argv, sys.argv[1:]))
-for path in pathlib.Path(os.environ["RECORDS"]).glob("rank-*.jsonl"):
-    text = path.read_text().replace(os.environ["NONCE"], options["--nonce"])
-    (pathlib.Path(options["--out"]) / path.name).write_text(text)
-"""
 # Computes the answers as well; without PIDS the ranks state processes that never ran.
 MADE_UP = f"""{FRESH}
 import json, os, pathlib
@@ -48,51 +41,7 @@ for path in pathlib.Path(os.environ["RECORDS"]).glob("rank-*.jsonl"):
 @pytest.fixture
 def records(tmp_path: Path) -> Callable[..., Path]:
     """Return what writes the records of an earlier run of two ranks."""
-
-    def write(hosts: tuple[str, str], **changes: str) -> Path:
-        folder = tmp_path / "records"
-        folder.mkdir()
-        for number, host in enumerate(hosts):
-            Rank(
-                number,
-                host=host,
-                pid=2**22 + number,
-                libraries=[LIBMPI],
-                unix=time.time(),
-                **changes,  # type: ignore[arg-type]
-            ).write(folder)
-        return folder
-
-    return write
-
-
-def env() -> dict[str, str]:
-    as_root = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
-    own = {name: os.environ[name] for name in ("PATH", "SLURM_CONF") if name in os.environ}
-    return {**own, **dict.fromkeys(as_root, "1")}
-
-
-def run(folder: Path, launcher: str, program: str, earlier: Path) -> SmokeResult:
-    """Run a smoke test whose launcher is a Python program of that name."""
-    place = folder / "bin"
-    place.mkdir()
-    path = place / launcher
-    path.write_text(f"#!{sys.executable}\n{program}")
-    path.chmod(0o755)
-    test = folder / "run"
-    test.mkdir()
-    sources.copy(data.TARGET_TOOLS, test / "target_tools")
-    request = SmokeRequest(
-        command=(str(path), "-n", "2", "python", "target_tools", "smoke"),
-        folder=test,
-        ranks=2,
-        timeout=30,
-        max_bytes=4096,
-        prefix=Path("/prefix"),
-        env={**env(), "RECORDS": str(earlier), "NONCE": "c0ffee"},
-        about={"environment": "demo"},
-    )
-    return SmokeResult.model_validate(run_smoke(request, process.start)["result"])
+    return partial(write_records, tmp_path / "records")
 
 
 def here() -> dict[str, str]:
@@ -138,10 +87,9 @@ def test_a_launcher_that_computes_everything_cannot_be_told_from_ranks(
     assert [each.observed for each in result.processes] == [False, False]
 
 
-# How each real launcher starts two processes of this machine.
+# How each real launcher starts two processes of this machine; srun has a test with a Slurm.
 REAL = {
     "mpiexec": ("-n", "2"),
-    "srun": ("-n", "2"),
     "horovodrun": ("--gloo", "-np", "2", "-H", "localhost:2"),
     "torchrun": ("--standalone", "--nproc_per_node", "2", "--no_python"),
 }
@@ -152,18 +100,22 @@ REAL = {
 def test_replay_by_what_a_real_launcher_starts(
     tmp_path: Path, records: Callable[..., Path], launcher: str
 ) -> None:
-    program = shutil.which(launcher)
+    program = shutil.which(launcher, path=real_path())
     if program is None:
         pytest.skip(f"needs {launcher} on PATH")
     trial = subprocess.run([program, *REAL[launcher], "true"], env=env(), check=False, timeout=60)
     if trial.returncode != 0:
         pytest.skip(f"{launcher} starts nothing on this machine")
-    words = [program, *REAL[launcher], sys.executable, str(tmp_path / "replay.py")]
-    (tmp_path / "replay.py").write_text(REPLAY)
-    script = f"import os, sys\nos.execv({program!r}, {words!r} + sys.argv[6:])\n"
-    result = run(tmp_path, launcher, script, records(("node1", "node2")))
+    result = replay_by(tmp_path, (program, *REAL[launcher]), records(("node1", "node2")))
     assert result.verdict == "failed"
     assert "states another sum of allreduce" in result.reasons[0]
+
+
+def real_path() -> str:
+    """Return PATH, and the programs of the PyTorch that tests have."""
+    torch = os.environ.get("TORCH_PYTHON")
+    folders = [str(Path(torch).parent)] if torch else []
+    return os.pathsep.join([os.environ["PATH"], *folders])
 
 
 @pytest.mark.long
