@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ..knowledge.ranges import matches
 from ..knowledge.rows import Knowledge, Need
-from ..machine.modules.names import stem
+from ..machine.modules.names import provided_by_name, stems
 from ..model.recipe import Recipe
 from ..model.runtime import Runtimes
 from ..model.site import Snapshot
@@ -70,9 +70,10 @@ def _planned(
 
 def _in_modules(component: str, knowledge: Knowledge, snapshot: Snapshot) -> bool:
     """Return whether any module brings a component, as it states or as its name says."""
-    named = {stem(f"{each}/0") for each in knowledge.components[component].modules}
+    known = stems(knowledge.components)
     return any(
-        component in module.provides or stem(module.name) in named for module in snapshot.modules
+        component in (module.provides or provided_by_name(module.name, known))
+        for module in snapshot.modules
     )
 
 

@@ -15,6 +15,7 @@ from ..model.recipe import names_module
 from ..model.site import StatedModule
 from .facts import Facts, request_facts
 from .flag_table import flag_table
+from .name_table import name_table
 from .names import names
 from .pool import Pool, fits
 from .problem import Assumption, Candidate, StackProblem, Want, WantKind
@@ -89,6 +90,7 @@ def _with_extras(
     grounded = (
         *ground(request.knowledge, all_of_them, facts, allow),
         *flag_table(request.knowledge, all_of_them, request.recipe.runtime.flags, allow),
+        *name_table(all_of_them, index.names, allow),
     )
     problem = StackProblem(
         modules=solver_modules(index, modules),

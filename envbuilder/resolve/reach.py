@@ -116,11 +116,8 @@ class ModuleIndex:
                     yield alternative
 
     @cached_property
-    def _by_stem(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for of, names in self.by_key.items():
-            found.setdefault(stem(f"{of}/0"), []).extend(names)
-        return found
+    def _in_lower_case(self) -> list[tuple[str, str]]:
+        return [(name.lower(), name) for name in self.modules]
 
     @cached_property
     def defaults(self) -> dict[str, frozenset[str]]:
@@ -139,9 +136,11 @@ class ModuleIndex:
         """Return the modules that provide a component, sorted."""
         found = {module.name for module in self._stating if component in module.provides}
         known = self.components.get(component)
-        for name in known.modules if known else ():
-            those = self._by_stem.get(stem(f"{name}/0"), ())
-            found |= {m for m in those if component in self.provides(m)}
+        words = {stem(f"{name}/0") for name in (known.modules if known else ())}
+        for text, name in self._in_lower_case:
+            # Reading a name takes longer than looking for a word in it.
+            if any(word in text for word in words) and component in self.provides(name):
+                found.add(name)
         return sorted(found)
 
     @cached_property

@@ -15,7 +15,7 @@ from ..images.host_mpi import FOLDER as HOST_LIBRARIES
 from ..launching.launchers import LAUNCHERS, own_launcher
 from ..launching.launchers.srun import PMI
 from ..machine.host import LocalMachine
-from ..machine.modules.names import stem, stems, version_part
+from ..machine.modules.names import provided_by_name, stems
 from ..machine.system import mpi_on_path
 from ..model.base_image import Bind
 from ..model.evidence import Evidence
@@ -195,9 +195,8 @@ def _mpis(holds: Snapshot, kinds: frozenset[str], named: dict[str, str]) -> Iter
         if each.component in kinds:
             yield HostedMpi(Mpi(each.component, each.version), each.locator)
     for module in holds.modules:
-        own = named.get(stem(module.name))
-        by_name = {own: version_part(module.name)} if own else {}
-        for component, version in (module.provides or by_name).items():
+        provided = module.provides or provided_by_name(module.name, named)
+        for component, version in provided.items():
             if component in kinds and (numbers := _NUMBERS.match(version)):
                 yield HostedMpi(Mpi(component, numbers[0]), f"module {module.name}")
 

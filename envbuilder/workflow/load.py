@@ -31,6 +31,7 @@ from ..model.site import Site, Snapshot
 from ..planning import PlanRequest, make_plan
 from ..resolve.flag_table import TABLE_ROWS
 from ..resolve.implied_requirements import build_requirements, runtime_requirements
+from ..resolve.name_table import NAME_ROWS
 from ..resolve.relevant_components import relevant_components
 from ..resolve.request import Request
 from ..resolve.resolver import resolve
@@ -212,7 +213,7 @@ def _waiving(
     allow = {**recipe.value.allow, **waivers}
     ids = {row.id for row in matching.rows(knowledge)}
     for name in allow:
-        if name not in ids and not name.startswith(TABLE_ROWS):
+        if name not in ids and not name.startswith((*TABLE_ROWS, *NAME_ROWS)):
             raise UsageError(
                 "advisory.unknown",
                 unknown("advisory to allow", name, ids),

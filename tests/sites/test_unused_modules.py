@@ -35,8 +35,8 @@ modules:
   - {name: cuda/11.4.2, provides: {cuda: "11.4.2"}, conflicts: [cuda]}
   - {name: cuda/12.0.1, provides: {cuda: "12.0.1"}, conflicts: [cuda]}
   - {name: openmpi/4.0.6, parents: [[gcc/11.2.0]], loads: [cuda/11.4.2]}
-  - {name: nccl/cuda-11.4_2.11.4, loads: [cuda/11.4.2]}
-  - {name: cudnn/cuda-11.4_8.2, loads: [cuda/11.4.2]}
+  - {name: nccl/cuda-11.4, loads: [cuda/11.4.2]}
+  - {name: cudnn/cuda-11.4, loads: [cuda/11.4.2]}
   - {name: pytorch/1.9.0, provides: {pytorch: "1.9.0"}}
 """
 
@@ -48,7 +48,7 @@ arch: [x86_64]
 stack: {{python: "*", numpy: "*", {stack}}}
 """
 
-NCCL = "nccl/cuda-11.4_2.11.4"
+NCCL = "nccl/cuda-11.4"
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_a_refusal_names_the_module_that_is_unread(site: Path, line: str, code: 
     done = plan(site, f'openmpi: "*", {line}')
     assert done.exit_code == code
     component = line.partition(":")[0]
-    module = NCCL if component == "nccl" else "cudnn/cuda-11.4_8.2"
+    module = NCCL if component == "nccl" else "cudnn/cuda-11.4"
     assert f"{{name: {module}, provides: {{{component}: VERSION}}}}" in done.stderr
     assert "did you mean" not in done.stderr
 
@@ -155,7 +155,7 @@ def test_check_lists_them(site: Path) -> None:
     assert done.exit_code == 0
     assert json.loads(done.stdout)["unread"] == {
         str(site): [
-            {"component": "cudnn", "module": "cudnn/cuda-11.4_8.2"},
+            {"component": "cudnn", "module": "cudnn/cuda-11.4"},
             {"component": "nccl", "module": NCCL},
         ]
     }
@@ -182,7 +182,7 @@ def test_other_verbs_warn_of_it(site: Path, tmp_path: Path) -> None:
 @pytest.mark.integration
 def test_what_lmod_finds_is_read_the_same_way(tmp_path: Path) -> None:
     files = {
-        "nccl/cuda-11.4_2.11.4.lua": 'load("cuda/11.4.2")\n',
+        "nccl/cuda-11.4.lua": 'load("cuda/11.4.2")\n',
         "cuda/11.4.2.lua": "",
         "cuda/12.0.1.lua": "",
         "openmpi/4.0.6.lua": 'load("cuda/11.4.2")\n',

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
+from ...knowledge.names import CATEGORY, read_name
 from ...knowledge.rows import Component
 from ...model.site import StatedModule
 
@@ -28,14 +29,6 @@ def version_part(module: str) -> str:
     return module.rpartition("/")[2]
 
 
-# Words that sort modules and name no software: EasyBuild's module classes (easybuild/tools/
-# config.py), those of sites, systems and architectures (Spack's {architecture}).
-_CATEGORY = re.compile(
-    r"^(base|ai|astro|bio|cae|chem|compilers?|data|dataset|debuggers?|devel|geo|ide|lang|languages?"
-    r"|lib|libs|librar(y|ies)|math|mpi|numlib|perf|quantum|phys|system|toolchains?|tools?|utils?"
-    r"|utilities|vis|apps?|applications?|software|core|gpu|nvidia|parallel|python-packages"
-    r"|(linux|rhel|el|centos|rocky|alma|sles|ubuntu|debian|x86_64|aarch64|ppc64le)[^/]*)$"
-)
 # What software is built with or for; the later ones are built with the earlier ones. Where other
 # software stands beside them in a name, it is that.
 _BUILT_WITH = tuple(
@@ -54,7 +47,7 @@ _VERSIONED, _VERSION = re.compile(r"-v?\d[\w.]*$"), re.compile(r"^v?\d")
 
 
 # The number of a release: 2.3.7 in 2.3.7-fosscuda-2018b.
-_RELEASE = re.compile(r"[0-9][A-Za-z0-9._]*")
+_RELEASE = re.compile(r"[0-9][A-Za-z0-9.]*(?![A-Za-z0-9.]|_[0-9])")
 
 
 def stem(module: str) -> str:
@@ -73,13 +66,17 @@ def _software_words(module: str) -> list[str]:
     for word in key(module).lower().split("/"):
         if _VERSION.match(word):
             del left[-1:]
-        elif not _CATEGORY.match(word) and not _VERSIONED.search(word):
+        elif not CATEGORY.match(word) and not _VERSIONED.search(word):
             left.append(word)
     return left
 
 
 def provided_by_name(module: str, known: Mapping[str, str]) -> dict[str, str]:
     """Return the component and version that a name says; *known*: components by their stems."""
+    # Namesakes are told apart by what they lie behind: UCX/1.14.1 behind GCCcore 11.2.0.
+    reading = read_name(module.partition(" ")[0], known)
+    if reading:
+        return {reading.component: reading.release}
     component = known.get(stem(module))
     release = _RELEASE.match(version_part(module).split("-", 1)[0])
     return {component: release[0]} if component and release else {}
@@ -120,7 +117,10 @@ def _resembled(module: str, aliases: Mapping[tuple[str, ...], str]) -> str | Non
     words = (stem(module), *reversed(_software_words(module)))
     if len(words) == 1:
         words = tuple(module.lower().split("/"))
-    return next(filter(None, (_alias_in(word, aliases) for word in words)), None)
+    several = {alias: component for alias, component in aliases.items() if len(alias) > 1}
+    read = [_alias_in(word, aliases) for word in words]
+    # intel/mpi/64/2019/5.281
+    return next(filter(None, (*read, _alias_in(module.lower(), several))), None)
 
 
 def _alias_in(text: str, aliases: Mapping[tuple[str, ...], str]) -> str | None:
@@ -167,6 +167,7 @@ def unknown_modules(
         and "/" in module.name
         and module.name not in unread
         and stem(module.name) not in known
+        and not provided_by_name(module.name, known)
     }
     suggested = {name: _suggestion(name, known) for name in found}
     # What no component resembles is told by the word that names it.

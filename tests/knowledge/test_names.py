@@ -1,0 +1,116 @@
+"""What names of modules say, as sites have them."""
+
+from __future__ import annotations
+
+import pytest
+
+from envbuilder.knowledge.names import read_name
+from envbuilder.machine.modules.names import provided_by_name, stems
+from tests.shipped import read_shipped
+
+ALIASES = stems(read_shipped().value.components)
+
+
+def gcc(release: str) -> dict[str, str]:
+    return {"compiler": "gcc", "compiler_version": release}
+
+
+# Purdue, Leicester, Sheffield, Bright Cluster Manager, OpenHPC, EasyBuild, Spack.
+READ = {
+    "nccl/cuda-11.4_2.11.4": ("nccl", "2.11.4", {"cuda": "11.4"}),
+    "cudnn/cuda-11.4_8.2": ("cudnn", "8.2", {"cuda": "11.4"}),
+    "mpi/openmpi/4.1.1/gnu-4.9.2": (
+        "openmpi",
+        "4.1.1",
+        gcc("4.9.2"),
+    ),
+    "cuda/10.1.243/gnu-4.9.2": (
+        "cuda",
+        "10.1.243",
+        gcc("4.9.2"),
+    ),
+    "libs/cudnn/8.2.1.32/binary-cuda-11.3.0": ("cudnn", "8.2.1.32", {"cuda": "11.3.0"}),
+    "cuda10.2/toolkit/10.2.89": ("cuda", "10.2.89", {}),
+    "cudnn7.6-cuda10.1/7.6.5.32": ("cudnn", "7.6.5.32", {"cuda": "10.1"}),
+    "openmpi-geib-cuda10.2-gcc/3.1.4": ("openmpi", "3.1.4", {"compiler": "gcc", "cuda": "10.2"}),
+    "nccl2-cuda10.2-gcc/2.7.8": ("nccl", "2.7.8", {"compiler": "gcc", "cuda": "10.2"}),
+    "horovod-tensorflow-py37-cuda10.2-gcc/0.20.2": (
+        "horovod",
+        "0.20.2",
+        {"compiler": "gcc", "cuda": "10.2", "framework": "tensorflow", "python": "3.7"},
+    ),
+    "tensorflow2-py37-cuda10.2-gcc/2.2.0": (
+        "tensorflow",
+        "2.2.0",
+        {"compiler": "gcc", "cuda": "10.2", "python": "3.7"},
+    ),
+    "mpich/ge/gcc/64/3.3.2": ("mpich", "3.3.2", {"compiler": "gcc"}),
+    "openmpi/4.0.3/gcc/8.3.0": (
+        "openmpi",
+        "4.0.3",
+        gcc("8.3.0"),
+    ),
+    "gnu8/8.3.0": ("gcc", "8.3.0", {}),
+    "cuda/cuda-11.2": ("cuda", "11.2", {}),
+    "cudnn8-cuda11/8.1": ("cudnn", "8.1", {"cuda": "11"}),
+    "NCCL/2.8.3-CUDA-11.1.1": ("nccl", "2.8.3", {"cuda": "11.1.1"}),
+    "NCCL/2.3.7-fosscuda-2018b": (
+        "nccl",
+        "2.3.7",
+        {"toolchain": "fosscuda", "toolchain_version": "2018b"},
+    ),
+    "PyTorch/1.6.0-foss-2020a-Python-3.8.2": (
+        "pytorch",
+        "1.6.0",
+        {"python": "3.8.2", "toolchain": "foss", "toolchain_version": "2020a"},
+    ),
+    "CUDA/8.0.61_375.26-GCC-5.4.0-2.26": (
+        "cuda",
+        "8.0.61",
+        {
+            "compiler": "gcc",
+            "compiler_version": "5.4.0",
+            "toolchain": "GCC",
+            "toolchain_version": "5.4.0-2.26",
+        },
+    ),
+    "py-torch/2.1.0-gcc-12.2.0-abcdef1": (
+        "pytorch",
+        "2.1.0",
+        gcc("12.2.0"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_name_gives_component_release_and_tools(name: str) -> None:
+    reading = read_name(name, ALIASES)
+    assert reading is not None
+    assert (reading.component, reading.release, dict(reading.facts)) == READ[name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tensorflow-probability/0.12",
+        "pytorch-extra-py37-cuda10.2-gcc/1.7.0",
+        "cuda10.2/blas/10.2.89",
+        # Of a Python from Anaconda only the release of Anaconda.
+        "python/anaconda3-5.2.0",
+        # HPC SDK 22.7 with CUDA 11.7.
+        "cudatoolkit/22.7_11.7",
+        "netcdf/openmpi/4.9.0",
+        "gcc/12.2.0/hdf5/1.10",
+        "MPI/GCC/12.2.0/OpenMPI/4.1.4/HPL/2.3",
+        "ibm/openmpi/4.1.4",
+        "mvapich2-gdr/2.3.6",
+        # Its release does not begin with the digits of the word.
+        "nccl2-cuda10.2-gcc/1.3.5",
+        "mpi/openmpi-x86_64",
+        "",
+        "/",
+    ],
+)
+def test_other_names_give_nothing(name: str) -> None:
+    assert read_name(name, ALIASES) is None
+    assert provided_by_name(name, ALIASES) == {}
