@@ -21,7 +21,7 @@ from ..record import read_all
 from ..render.bundle_image import BASE, definition_file, render_bundle_definition
 from ..render.container import FOLDER, labels, variables
 from ..target_tools import manifest
-from ..target_tools.files import sha256_of
+from ..target_tools.files import sha256_of, text_or_none
 from ..target_tools.root import publish
 from ..target_tools.root.attestations import PREDICATE, PROVENANCE, statement
 from ..target_tools.root.layout import MANIFEST, Home
@@ -93,14 +93,25 @@ def write_definition(
 
 
 def check_places(request: ImageRequest) -> None:
-    """Raise UsageError for an image that is there already."""
+    """Raise UsageError for an image that is there already, or for records of another one."""
     for path in (request.image, request.beside):
-        if path.exists():
+        if path.exists() and not _left_behind(request, path):
             raise UsageError(
                 "output.exists",
                 f"{path} already exists",
                 "move it away, or use another --output",
             )
+
+
+def _left_behind(request: ImageRequest, path: Path) -> bool:
+    """Return whether a run was killed between putting the records and the image in place."""
+    lock = request.beside / "lock.json"
+    return (
+        path == request.beside
+        and not request.image.exists()
+        and not path.is_symlink()
+        and text_or_none(lock) == request.lock.text()
+    )
 
 
 def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageResult:
@@ -140,6 +151,8 @@ def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageR
                 builder.test(root, request.log, listener)
                 _check_packed(packed, lock, scratch / "evidence")
     made = root if request.format == "sandbox" else packed
+    if request.beside.exists():
+        request.beside.rename(scratch / "left-behind")
     (scratch / "evidence").rename(request.beside)
     made.rename(request.image)
     proofs = newest_passed(every)
