@@ -16,6 +16,7 @@ from image_tools import QUICK, debian_base
 from integration_tools import Done, Envbuild, run
 
 from envbuilder.images import OciConfig, arch_of, check_layer, pack_layout
+from tests.smoke.replays import replay_by, write_records
 
 pytestmark = [pytest.mark.long]
 
@@ -67,6 +68,15 @@ def test_ranks_talk_in_it(apptainer: str, built: Path, tmp_path: Path) -> None:
     assert arch_of(image) == "x86_64"
     done = inside(apptainer, image, "mpiexec", "-n", 2, "python", program)
     assert sorted(done.out.splitlines()) == ["0 of 2 1.0", "1 of 2 1.0"], done.text
+
+
+def test_what_replays_in_it_proves_nothing(apptainer: str, debian: Path, tmp_path: Path) -> None:
+    earlier = write_records(tmp_path / "records", ("node1", "node2"))
+    (tmp_path / "mpiexec").mkdir()
+    within = (apptainer, "exec", "--pid", "--bind", str(tmp_path), str(debian), "/usr/bin/python3")
+    result = replay_by(tmp_path / "mpiexec", within, earlier, python=None)
+    assert (result.verdict, result.tier) == ("failed", "one rank")
+    assert "states another sum of allreduce" in result.reasons[0]
 
 
 def test_lock_manifest_and_records_are_inside_and_beside(apptainer: str, built: Path) -> None:

@@ -78,12 +78,14 @@ def replay_by(
     command: tuple[str, ...],
     earlier: Path,
     variables: dict[str, str] | None = None,
+    python: str | None = sys.executable,
 ) -> SmokeResult:
     """Have a real launcher start processes that hand in the earlier records.
 
-    The options that the smoke test gives to its launcher are replaced by those of ``command``.
+    *python*: None where the command ends with the Python that runs them. The options that the
+    smoke test gives to its launcher are replaced by those of ``command``.
     """
     (folder / "replay.py").write_text(REPLAY)
-    words = [*command, sys.executable, str(folder / "replay.py")]
+    words = [*command, *([python] if python else []), str(folder / "replay.py")]
     script = f"import os, sys\nos.execv({command[0]!r}, {words!r} + sys.argv[6:])\n"
     return run(folder, Path(command[0]).name, script, earlier, variables)
