@@ -267,9 +267,23 @@ def show_row(
 def check_versions(
     session: Session,
     versions: Annotated[
-        list[str],
-        typer.Argument(metavar="COMPONENT==VERSION...", help="The versions of one stack."),
-    ],
+        list[str] | None,
+        typer.Argument(
+            metavar="[COMPONENT==VERSION...]",
+            help="The versions of one stack. Names of packages (torch==2.5.1) and modules "
+            "(NCCL/2.8.3-CUDA-11.1.1) are valid too.",
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            "-f",
+            metavar="FILE",
+            help="A list of software: requirements.txt, or what pip freeze, pip list, conda list "
+            "or module list print; - reads standard input.",
+        ),
+    ] = None,
     arch: ArchOption = None,
     fact: Annotated[
         list[str] | None,
@@ -288,8 +302,11 @@ def check_versions(
     from ..commands.advisories import check as run
     from ..errors import ExitCode
     from ..views import advisories as views
+    from ..workflow.software_list import load_software
+    from .streams import pipe
 
-    value = run(versions, arch, fact or (), session.context)
+    listed = load_software(file, pipe(), session.context) if file else None
+    value = run(versions or (), arch, fact or (), session.context, listed)
     session.report.show(value, views.checked(value, verbose))
     return ExitCode.KNOWN_BAD if value.bad else ExitCode.OK
 

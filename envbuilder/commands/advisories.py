@@ -22,6 +22,7 @@ from ..resolve.verdicts import StackFacts, match, row_match
 from ..runtimes import RUNTIMES
 from ..text import unknown
 from ..workflow.context import Context
+from ..workflow.software_list import ComponentList
 
 
 def list_rows(component: str | None, severity: str | None, context: Context) -> tuple[Row, ...]:
@@ -59,26 +60,55 @@ def plain(row: Row) -> dict[str, Any]:
 
 
 def check(
-    words: Sequence[str], arch: str | None, facts: Sequence[str], context: Context
+    words: Sequence[str],
+    arch: str | None,
+    facts: Sequence[str],
+    context: Context,
+    listed: ComponentList | None = None,
 ) -> CheckResult:
-    """Say what is known of these versions together. *facts*: ``NAME=VALUE``.
+    """Return what is known of these versions together. *facts*: ``NAME=VALUE``.
 
-    Raises UsageError for a word that is no COMPONENT==VERSION, and for names that there are not.
+    Raises UsageError for a word that is no COMPONENT==VERSION, for unknown names, and if there is
+    no version at all.
     """
     knowledge = context.knowledge
-    versions = stated_versions(words, knowledge)
+    words, drivers = _without_drivers(words)
+    if not words and not drivers and listed is None:
+        raise UsageError(
+            "component.none",
+            "no version is given",
+            "write openmpi==3.1.3, or name a list of software with --file",
+        )
+    stated = stated_versions(words, knowledge)
+    versions = {**(listed.versions if listed else {}), **stated}
+    facts = (*facts, *drivers)
     for component, text in versions.items():
         warning = unknown_release(component, text, knowledge)
         if warning:
             context.reporter.warn(warning)
+    for component in stated:
+        if not any(_speaks_of(row, component, knowledge) for row in rows(knowledge)):
+            context.reporter.warn(f"no advisory is recorded for {component}")
     check_choice("architecture", arch, get_args(Arch))
-    stated, origins = stated_facts(arch, facts, knowledge, RUNTIMES, versions)
-    matches = match(knowledge, StackFacts(versions, stated, origins))
+    about, origins = stated_facts(arch, facts, knowledge, RUNTIMES, versions)
+    from_list = {
+        component: origin
+        for component, origin in (listed.origins if listed else {}).items()
+        if component not in stated
+    }
+    matches = match(knowledge, StackFacts(versions, about, {**from_list, **origins}))
     return CheckResult(
-        asked=tuple(f"{name}=={text}" for name, text in versions.items()),
+        asked=(*(f"{name}=={text}" for name, text in versions.items()), *drivers),
         rows=tuple(row_match(each) for each in matches),
         bad=any(each.bad for each in matches),
     )
+
+
+def _without_drivers(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the words about components, and the facts that ``driver==535.54`` words state."""
+    drivers = tuple(word for word in words if word.startswith("driver=="))
+    facts = tuple(word.replace("==", "=", 1) for word in drivers)
+    return tuple(word for word in words if word not in drivers), facts
 
 
 def _speaks_of(row: Row, component: str, knowledge: Knowledge) -> bool:

@@ -11,6 +11,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..target_tools.names import normalize
+from .rows import Component
+
 # Words that sort modules and name no software: EasyBuild's module classes (easybuild/tools/
 # config.py), those of sites, systems and architectures (Spack's {architecture}).
 CATEGORY = re.compile(
@@ -44,15 +47,11 @@ _LIBRARIES = {
     "miniconda": "anaconda",
     "python": "python",
     "py": "python",
-    "ompi": "openmpi",
-    "openmpi": "openmpi",
-    "impi": "impi",
-    "mpich": "mpich",
-    "mvapich2": "mvapich2",
 }
 _TOOLS = {**dict.fromkeys(_COMPILERS, "compiler_version"), **_LIBRARIES}
+_MPI = re.compile(r"[a-z]*mpi|mpich|mvapich2")
 # Each is built with those before it; of several in one name, the last one is the software.
-_ORDER = ("gcc", "llvm", "aocc", "cuda", "rocm", "python", "openmpi", "impi", "mpich", "mvapich2")
+_ORDER = ("gcc", "llvm", "aocc", "cuda", "rocm", "python")
 # Words that say how a module was made or for which network, and name no other software. geib is
 # Bright's word for Ethernet and InfiniBand, mlnx the build of NVIDIA's (Mellanox's) drivers.
 _NEUTRAL = re.compile(
@@ -71,6 +70,17 @@ _TOOLCHAIN = re.compile(
 )
 # CUDA/8.0.61_375.26: its installer is named after a driver too, which is of release 300 or later.
 _TWO_RELEASES = re.compile(r"^[^/a-z]*\d_(?![3-9]\d\d\.)\d")
+
+
+def package_names(components: Mapping[str, Component]) -> dict[str, str]:
+    """Return the component of each name that packages, tools and people have for one."""
+    others = {
+        normalize(name): component
+        for component, known in components.items()
+        for name in (known.conda, known.debian, known.pip, *known.pip_variants, *known.aliases)
+        if name
+    }
+    return {**others, **{component: component for component in components}}
 
 
 @dataclass(frozen=True)
@@ -135,7 +145,7 @@ def _readings(
 ) -> Iterator[NameReading]:
     """Yield the reading of a name whose software is named at the beginning of *part*."""
     for component, digits, rest in _software(part, aliases):
-        words = _Words(_FRAMEWORKS if component == "horovod" else frozenset())
+        words = _Words(_FRAMEWORKS - {component})
         if not all(words.read(each) for each in (rest, *later) if each):
             return
         facts = {**branch, **words.facts}
@@ -187,7 +197,7 @@ class _Words:
         released = False
         # gcc/8.3.0 behind a release is what it was built with; openmpi/gcc/3.1.4 is Open MPI 3.1.4.
         before = self._tool if self.releases else None
-        self._tool = part if part in _TOOLS else None
+        self._tool = part if _fact(part) else None
         for word in _WORD.split(part):
             number = _RELEASE.fullmatch(word)
             if word in self._frameworks:
@@ -197,8 +207,8 @@ class _Words:
             elif _GENERATION.fullmatch(word) and before:
                 self.facts |= {"toolchain": before, "toolchain_version": word}
                 self.facts.pop("compiler", None)
-            elif number and before in _TOOLS:
-                self.facts[_TOOLS[before]] = number[1]
+            elif number and before and (fact := _fact(before)):
+                self.facts[fact] = number[1]
             elif number and released and part.endswith(f"-{word}") and word.isdigit():
                 self.suffix = f"-{word}"
             elif number and not released:
@@ -215,9 +225,15 @@ class _Words:
         tool, digits = (glued[1], glued[2]) if glued else (word, "")
         if tool in _COMPILERS:
             self.facts["compiler"] = _COMPILERS[tool]
-        if tool in _TOOLS and digits:
-            self.facts[_TOOLS[tool]] = _dotted(_TOOLS[tool], digits)
-        return tool in _TOOLS
+        fact = _fact(tool)
+        if fact and digits:
+            self.facts[fact] = _dotted(fact, digits)
+        return fact is not None
+
+
+def _fact(word: str) -> str | None:
+    """Return the fact that states the version of a compiler or library; None: it is neither."""
+    return _TOOLS.get(word) or ("mpi" if _MPI.fullmatch(word) else None)
 
 
 def _dotted(fact: str, digits: str) -> str:

@@ -110,7 +110,11 @@ class Component(Document):
         default=(),
         description="Distributions with the same contents and releases: tensorflow-cpu.",
     )
-
+    aliases: tuple[Line, ...] = Field(
+        default=(),
+        description="Other names in lists of packages and in reports: nvidia-nccl-cu13. Nothing is "
+        "installed by these.",
+    )
     gpu: bool = Field(default=False, description="Whether a stack with this component needs GPUs.")
     site_tuned: bool = Field(
         default=False,

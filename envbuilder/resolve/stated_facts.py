@@ -10,10 +10,13 @@ from ..errors import UsageError
 from ..knowledge.conditions import FACTS, OPERATION_LIBRARIES, OPERATIONS, Value
 from ..knowledge.entries import check_choice
 from ..knowledge.fact_values import fact_fault, provider_fact_fault
+from ..knowledge.names import package_names
 from ..knowledge.ranges import version
 from ..knowledge.rows import Knowledge
 from ..knowledge.terms import Origin
+from ..machine.modules.names import provided_by_name, stems
 from ..model.runtime import Runtimes
+from ..target_tools.names import normalize
 from ..text import shown, unknown
 from .facts import Facts
 
@@ -31,25 +34,47 @@ def check_component(name: str, knowledge: Knowledge) -> None:
 
 
 def stated_versions(words: Sequence[str], knowledge: Knowledge) -> dict[str, str]:
-    """Return the versions of ``COMPONENT==VERSION`` words; UsageError for anything else."""
-    found: dict[str, str] = {}
+    """Return the versions of ``COMPONENT==VERSION`` words and of names of modules.
+
+    A component may be named as packages name it: ``torch==2.5.1``. Raises UsageError for anything
+    else.
+    """
+    packages = package_names(knowledge.components)
+    versions: dict[str, str] = {}
     for word in words:
-        name, equals, asked = word.partition("==")
-        if not equals or not _VERSION.fullmatch(asked) or len(asked) > 64:
-            raise UsageError(
-                "component.invalid-version",
-                f"'{shown(word)}' is not COMPONENT==VERSION",
-                "write openmpi==3.1.3",
-            )
-        if name not in knowledge.components:
-            raise UsageError("component.unknown", unknown("component", name, knowledge.components))
-        if found.setdefault(name, asked) != asked:
+        component, asked = _stated_version(word, packages, knowledge)
+        if versions.setdefault(component, asked) != asked:
             raise UsageError(
                 "component.two-versions",
-                f"two versions of {name}: {found[name]} and {asked}",
+                f"two versions of {component}: {versions[component]} and {asked}",
                 "a stack has one version: check the other one in a separate call",
             )
-    return found
+    return versions
+
+
+def _stated_version(
+    word: str, packages: Mapping[str, str], knowledge: Knowledge
+) -> tuple[str, str]:
+    name, equals, asked = word.partition("==")
+    if not equals and "/" in word:
+        provided = provided_by_name(word, stems(knowledge.components))
+        if not provided:
+            raise UsageError(
+                "component.invalid-version",
+                f"the module name '{shown(word)}' does not state a release of a component",
+                "write openmpi==3.1.3",
+            )
+        return next(iter(provided.items()))
+    if not equals or not _VERSION.fullmatch(asked) or len(asked) > 64:
+        raise UsageError(
+            "component.invalid-version",
+            f"'{shown(word)}' is not COMPONENT==VERSION",
+            "write openmpi==3.1.3",
+        )
+    component = packages.get(name) or packages.get(normalize(name))
+    if component is None:
+        raise UsageError("component.unknown", unknown("component", name, packages))
+    return component, asked
 
 
 def unknown_release(component: str, asked: str, knowledge: Knowledge) -> str | None:
@@ -60,7 +85,8 @@ def unknown_release(component: str, asked: str, knowledge: Knowledge) -> str | N
         *(each.version for each in knowledge.releases.get(component, ())),
     ]
     parsed = sorted(each for each in map(version, known) if each is not None)
-    if parsed and version(asked) not in parsed:
+    # 2.13.0+cpu is a build of release 2.13.0.
+    if parsed and version(asked.partition("+")[0]) not in parsed:
         return f"{component} has no known release {asked}; the newest is {parsed[-1]}"
     return None
 
