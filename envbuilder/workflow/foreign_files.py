@@ -38,7 +38,7 @@ def read_file(file: Path, arch: str | None, context: Context) -> tuple[ForeignFi
     own = SUBDIRS.get(platform.machine(), "")  # type: ignore[call-overload]
     wanted = SUBDIRS[arch] if arch else None  # type: ignore[index]
     found = read_foreign(context.path(file), shown(str(file), 240), wanted, own)
-    subdir = found.packages.platform if found.packages else wanted or own
+    subdir = found.platform
     if subdir not in _ARCHES:
         raise UsageError(
             "list.unsupported-platform",
@@ -129,6 +129,7 @@ def known_names(knowledge: Knowledge) -> KnownNames:
         conda=conda,
         pip={each.pip: name for name, each in components if each.pip},
         channels={each.url: name for name, each in knowledge.channels.items()},
+        pip_variants={variant: name for name, each in components for variant in each.pip_variants},
         named_channels=frozenset(knowledge.channels),
         built=frozenset(name for name, each in RUNTIMES.items() if each.TRAITS.is_component),
         tools=frozenset({*WITH_EVERY_PYTHON, *bundled.build_needs}),

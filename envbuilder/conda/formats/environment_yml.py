@@ -6,6 +6,7 @@ https://docs.conda.io/projects/conda, "Creating an environment file manually".
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +34,7 @@ class EnvironmentFile:
     """What an environment.yml says.
 
     ``specs``: MatchSpecs, or URLs of packages. ``pip``: lines of a requirements file. ``places``:
-    where each spec and line of pip is written.
+    where each spec and line of pip is written. ``only_pip``: there is no conda in it at all.
     """
 
     name: str | None = None
@@ -41,7 +42,15 @@ class EnvironmentFile:
     specs: tuple[str, ...] = ()
     pip: tuple[str, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
+    only_pip: bool = False
     places: dict[str, Place] = field(default_factory=dict, compare=False, hash=False)
+
+
+def platform_of(source: Source) -> str | None:
+    """Return the subdir that an environment.yml states, if it states just one."""
+    root, _ = parse(source)
+    platforms = Reading(_AGAIN).texts(node_at(root, "platforms"), "platforms")
+    return platforms[0] if len(platforms) == 1 else None
 
 
 def read(source: Source, platform: str | None = None) -> tuple[EnvironmentFile, tuple[str, ...]]:
@@ -73,7 +82,7 @@ def read(source: Source, platform: str | None = None) -> tuple[EnvironmentFile, 
             pip += _pip(reading, each, places)
         else:
             specs += _spec(reading, each, places)
-    _check_names(reading, specs, places)
+    specs = _without_repetitions(reading, specs, places)
     found = EnvironmentFile(
         name=reading.text(root, "name", required=False),
         channels=tuple(
@@ -134,17 +143,21 @@ def _pip(reading: Reading, node: Pairs, places: dict[str, Place]) -> list[str]:
     return found
 
 
-def _check_names(reading: Reading, specs: list[str], places: dict[str, Place]) -> None:
+def _without_repetitions(reading: Reading, specs: list[str], places: dict[str, Place]) -> list[str]:
+    """Return each spec once; one package with two specs is a problem."""
     first: dict[str, str] = {}
-    for each in specs:
-        if "://" in each:
-            continue
-        before = first.setdefault(spec_name(each), each)
-        if before is not each:
-            message = f"{spec_name(each)} is listed twice: {shown(before)} and {shown(each)}"
+    for spec in specs:
+        name = spec if "://" in spec else spec_name(spec)
+        before = first.setdefault(name, spec)
+        if before != spec:
+            message = f"{name} is listed twice: {shown(before)} and {shown(spec)}"
             reading.wrong(
-                "package-list.duplicate-package", places[each], message, "keep one of them"
+                "package-list.duplicate-package", places[spec], message, "keep one of them"
             )
+    for spec, count in Counter(specs).items():
+        if count > 1:
+            reading.note(places[spec], f"{shown(spec)} is listed {count} times; it counts once")
+    return list(dict.fromkeys(specs))
 
 
 def _variables(reading: Reading, node: Node | None) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...documents.source import Source, read
 from ...errors import Place, UsageError
-from . import conda_lock, environment_yml, explicit, pixi_lock
+from . import conda_lock, environment_yml, explicit, pixi_lock, requirements_txt
 from .environment_yml import EnvironmentFile
 from .packages import PackageList
 from .recipe import selectors
@@ -23,10 +23,11 @@ _Read = Callable[[Source, str], tuple[PackageList, tuple[str, ...]]]
 class ForeignFile:
     """What a file says. ``packages``: of a lock, None of an environment.yml. ``notes``: lines.
 
-    ``form``: what it is, in words.
+    ``form``: what it is, in words. ``platform``: the subdir that it is read for.
     """
 
     form: str
+    platform: str
     asked: EnvironmentFile
     packages: PackageList | None
     notes: tuple[str, ...]
@@ -54,6 +55,7 @@ _FORMS = (
     _Form("lock of conda-lock", ("^metadata:", "^package:"), conda_lock.read),
     _Form("conda environment file", ("^dependencies:",), None),
 )
+_REQUIREMENTS = _Form("requirements file of pip", (), None)
 
 
 def read_foreign(path: Path, called: str, platform: str | None, own: str) -> ForeignFile:
@@ -64,18 +66,29 @@ def read_foreign(path: Path, called: str, platform: str | None, own: str) -> For
     """
     source = read(path, MAX_BYTES)._replace(file=called)
     form = _form_of(source)
-    if form.read is None:
-        asked, notes = environment_yml.read(source, platform or own)
-        notes += tuple(selectors(source.text, source.file))
-        return ForeignFile(form.what, asked, None, notes)
-    packages, notes = form.read(source, platform or own)
+    if form.read is not None:
+        return _of_lock(form.what, form.read(source, platform or own), source, platform)
+    if form is _REQUIREMENTS:
+        asked, notes = requirements_txt.read(source)
+        return ForeignFile(form.what, platform or own, asked, None, notes)
+    platform = platform or environment_yml.platform_of(source) or own
+    asked, notes = environment_yml.read(source, platform)
+    notes += tuple(selectors(source.text, source.file))
+    return ForeignFile(form.what, platform, asked, None, notes)
+
+
+def _of_lock(
+    what: str, read: tuple[PackageList, tuple[str, ...]], source: Source, platform: str | None
+) -> ForeignFile:
+    packages, notes = read
     if platform and packages.platform != platform:
         raise UsageError(
             "package-list.other-platform",
             f"the packages are for {packages.platform}, not for {platform}",
             place=Place(source.file),
         )
-    return ForeignFile(form.what, environment_yml.pinned(packages), packages, notes)
+    asked = environment_yml.pinned(packages)
+    return ForeignFile(what, packages.platform, asked, packages, notes)
 
 
 def _form_of(source: Source) -> _Form:
@@ -83,7 +96,9 @@ def _form_of(source: Source) -> _Form:
     for form in _FORMS:
         if all(re.search(mark, source.text, re.MULTILINE) for mark in form.marks):
             return form
-    known = ", ".join(form.what for form in _FORMS)
+    if requirements_txt.is_one(source.text):
+        return _REQUIREMENTS
+    known = ", ".join(form.what for form in (*_FORMS, _REQUIREMENTS))
     raise UsageError(
         "package-list.unknown-format",
         f"unknown file format; envbuild reads: {known}",

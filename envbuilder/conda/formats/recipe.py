@@ -45,7 +45,8 @@ _SET_ANYWAY = {("PYTHONNOUSERSITE", "1")}
 class KnownNames:
     """What is known of names: components by what conda and pip call them, channels by their URLs.
 
-    ``built``: components that are built, never taken as packages. ``tools``: those that every
+    ``pip_variants``: components by other distributions with the same contents. ``built``:
+    components that are built, never taken as packages. ``tools``: those that every
     environment needs anyway, so that a file says nothing by them. ``bundled``: distributions that
     every environment gets anyway.
     """
@@ -53,6 +54,7 @@ class KnownNames:
     conda: Mapping[str, str]
     pip: Mapping[str, str]
     channels: Mapping[str, str]
+    pip_variants: Mapping[str, str] = field(default_factory=dict)
     named_channels: frozenset[str] = frozenset()
     built: frozenset[str] = frozenset()
     tools: frozenset[str] = frozenset()
@@ -88,7 +90,7 @@ def recipe_text(
     holds all these lines as comments.
     """
     draft = _Draft()
-    channels = _channels(asked, known, draft)
+    channels = [] if asked.only_pip else _channels(asked, known, draft)
     for spec in asked.specs:
         _add_conda(draft, spec, asked.places.get(spec), known)
     for line in asked.pip:
@@ -102,7 +104,7 @@ def recipe_text(
         "name": name,
         "summary": f"Imported from {shown(origin)}",
         "arch": [arch],
-        "backend": "conda",
+        "backend": "virtualenv" if asked.only_pip else "conda",
         "channels": channels,
         "stack": draft.stack,
         "conda-packages": draft.conda,
@@ -184,7 +186,7 @@ def _add_pip(draft: _Draft, line: str, place: Place | None, known: KnownNames) -
         lost("a recipe accepts only packages of indexes, by name and version")
         return
     name = normalize(wanted.name)
-    component = known.pip.get(name)
+    component = known.pip.get(name) or known.pip_variants.get(name)
     bounds = str(wanted.specifier) or ANY_VERSION
     if name in known.bundled:
         return
@@ -193,6 +195,8 @@ def _add_pip(draft: _Draft, line: str, place: Place | None, known: KnownNames) -
         draft.lost.append((place, f"state the build flags of {name} under runtime"))
     elif component and component not in draft.stack and not wanted.marker and not wanted.extras:
         draft.stack[component] = bounds
+        if name in known.pip_variants:
+            draft.lost.append((place, f"{name} is read as the component {component}"))
     else:
         draft.pip.append(line)
 

@@ -1,0 +1,77 @@
+"""``recipes import`` of requirements.txt, and of what people's environment.yml contain."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from envbuilder.cli import app
+from tests.verbs import problem_ids
+
+
+def imported(folder: Path, name: str, text: str, *words: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the recipe, and the places of what it leaves out."""
+    file = folder / name
+    file.write_text(text)
+    done = CliRunner().invoke(app, ["recipes", "import", str(file), "--json", *words])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    places = [line.partition(": ")[0].removeprefix(f"{folder}/") for line in told["left-out"]]
+    return yaml.safe_load(told["recipe"]), places
+
+
+def test_requirements_become_a_recipe_for_a_virtualenv(tmp_path: Path) -> None:
+    recipe, left_out = imported(
+        tmp_path,
+        "requirements.txt",
+        "# from a cluster\n"
+        "tensorflow-gpu==2.4.1\n"
+        "horovod[tensorflow]==0.21.3\n"
+        "--no-binary=horovod\n"
+        "requests==2.31.0 \\\n"
+        "    --hash=sha256:58cd2187c01e70e6e26505bca751777aa9f2ee0b7f4300988b709f44e013003f\n"
+        "-r more.txt\n"
+        "./local\n",
+    )
+    assert (recipe["backend"], "channels" in recipe) == ("virtualenv", False)
+    assert recipe["stack"] == {"python": "*", "tensorflow": "==2.4.1"}
+    assert recipe["runtime"] == {"package": "horovod", "version": "==0.21.3"}
+    assert recipe["packages"] == ["requests==2.31.0"]
+    # Each place is that of a line; hashes are those of the line that begins with the package.
+    assert [int(place.split(":")[1]) for place in left_out] == [5, 2, 3, 4, 7, 8]
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "[tool.poetry]\nname = 'x'\n", "a b c\n"])
+def test_other_texts_are_no_requirements(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "some.txt"
+    file.write_text(text)
+    done = CliRunner().invoke(app, ["recipes", "import", str(file), "--json"])
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, ["package-list.unknown-format"])
+
+
+ENVIRONMENT = "name: t\nchannels: [conda-forge]\ndependencies: {dependencies}\n"
+
+
+def test_a_package_that_is_repeated_counts_once(tmp_path: Path) -> None:
+    text = ENVIRONMENT.format(dependencies="[python=3.11, openpyxl, numpy, openpyxl]")
+    recipe, left_out = imported(tmp_path, "environment.yml", text)
+    assert recipe["conda-packages"] == ["openpyxl"]
+    assert left_out == ["environment.yml:3:29"]
+
+
+def test_one_platform_decides_the_architecture(tmp_path: Path) -> None:
+    text = ENVIRONMENT.format(dependencies="[pytorch=2.0.1]") + "platforms: [linux-ppc64le]\n"
+    assert imported(tmp_path, "environment.yml", text)[0]["arch"] == ["ppc64le"]
+    several = text.replace("[linux-ppc64le]", "[linux-64, linux-ppc64le]")
+    assert imported(tmp_path, "environment.yml", several, "--arch", "ppc64le")[0]["arch"] == [
+        "ppc64le"
+    ]
+    file = tmp_path / "environment.yml"
+    file.write_text(text)
+    done = CliRunner().invoke(app, ["recipes", "import", str(file), "--json", "--arch", "x86_64"])
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, ["package-list.other-platform"])
