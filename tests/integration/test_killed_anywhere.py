@@ -27,6 +27,7 @@ from integration_tools import COMMAND, MARK, Done, finish, marked, run, start
 from test_conda import Quiet, recipes, words
 
 from tests.serving import serving_by
+from tests.verbs import problem_ids
 
 pytestmark = [pytest.mark.long]
 
@@ -208,6 +209,9 @@ def test_the_next_run_succeeds(
             assert tries <= 2 * KILLS, f"only {killed} runs could be killed"
             seconds *= 0.9  # a run is faster now than the first one was
         if command.is_whole(place):
+            # The next run replaces nothing, and removes what the killed one left beside it.
+            refused = run([*COMMAND, *command.words(place), "--json"], env=command.env)
+            assert (refused.code, problem_ids(refused.out)) == (2, ["output.exists"]), refused.text
             command.check(place)
         else:
             command.run(place)
