@@ -87,13 +87,15 @@ def launch(environment: str, options: LaunchOptions, context: Context) -> Launch
     request = _request(found, options, hosts, launcher, gloo=gloo)
     # Outside of a job such a launcher asks for one itself.
     own_job = LAUNCHERS[request.kind].TRAITS.job.scheduler is not None and hosts.scheduler is None
+    counted_ranks = _is_counted(request, options)
+    named = hosts.hosts if isinstance(hosts.hosts, tuple) else ()
     line = LaunchLine(
         environment=found.name,
         number=found.published.version.number if found.published else None,
         contract=found.image.rows if found.image else (),
         launcher=request.kind,
-        ranks=request.ranks if _is_counted(request, options) else None,
-        hosts=tuple(map(str, hosts.hosts)) if isinstance(hosts.hosts, tuple) else (),
+        ranks=request.ranks if counted_ranks else None,
+        hosts=tuple(str(host) if counted_ranks or not host.bare else host.name for host in named),
         hosts_from=f"a job that {request.kind} requests" if own_job else hosts.source,
         words=_guarded(found, request),
     )
@@ -200,7 +202,8 @@ def _find_hosts(
         # A host's name alone is the whole node for one that takes no number (document 003).
         whole = gpus if gpus and LAUNCHERS[launcher.kind].TRAITS.job.on_every_gpu else 1
         hosts = find_hosts(options.hosts, options.hostfile, facts.launch_node, context, whole)
-        return with_room(hosts, launcher.kind, gpus, options.ranks, gpus=facts.gpus)
+        hosts = with_room(hosts, launcher.kind, gpus, options.ranks, gpus=facts.gpus)
+        return _with_count(hosts, launcher.kind, gpus)
     if options.hosts is not None or options.hostfile is not None:
         raise UsageError(
             "option.conflict",
@@ -219,6 +222,21 @@ def _find_hosts(
     slots = math.ceil((options.ranks or facts.plan.smoke.ranks * nodes) / nodes)
     source = f"a job of {SCHEDULERS[scheduler].TITLE} with {counted(nodes, 'node')}"
     return HostList(JobHosts(nodes, slots), source, scheduler)
+
+
+def _with_count(hosts: HostList, kind: str, gpus: int | None) -> HostList:
+    """Return the hosts; their source states what a host without a number counts for.
+
+    One slot, as for Open MPI (mpirun(1), ``--host``) and the runtime's launcher; all GPUs of the
+    node for a launcher that counts them itself (IBM's page on ddlrun).
+    """
+    if not (isinstance(hosts.hosts, tuple) and any(host.bare for host in hosts.hosts)):
+        return hosts
+    if LAUNCHERS[kind].TRAITS.job.on_every_gpu:
+        count = f"GPUs of a node: {f'{gpus}, by the site' if gpus else 'unknown'}"
+    else:
+        count = "a host without a number has 1 slot each time it is named"
+    return replace(hosts, source=f"{hosts.source}; {count}")
 
 
 def _is_counted(request: LaunchRequest, options: LaunchOptions) -> bool:

@@ -150,6 +150,8 @@ def join_hosts(entries: Sequence[HostEntry], *, add: bool = False, whole: int = 
         slots = (before.slots if before else 0) + (1 if entry.slots is None else entry.slots)
         by_name[entry.name] = Host(entry.name, slots)
     return tuple(
-        Host(host.name, whole) if host.slots == 1 and host.name not in numbered else host
+        replace(host, slots=whole if host.slots == 1 else host.slots, bare=True)
+        if host.name not in numbered
+        else host
         for host in by_name.values()
     )

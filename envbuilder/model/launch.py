@@ -21,13 +21,15 @@ def job_port(job: int) -> int:
 class Host:
     """One host and how many ranks there is room for.
 
-    ``gpus``, ``cpus``: those of it that a job has; None: unknown, or it is no job's.
+    ``gpus``, ``cpus``: those of it that a job has; None: unknown, or it is no job's. ``bare``: it
+    was named without a number.
     """
 
     name: str
     slots: int
     gpus: int | None = None
     cpus: int | None = None
+    bare: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         return f"{self.name}:{self.slots}"

@@ -508,6 +508,7 @@ def test_ddlrun_takes_whole_nodes(run: Run) -> None:
     assert line == ["ddlrun", "-H", "server1,server2,server3,server4", *PROGRAM]
     two = told(run, "ddl", "summit", "-H", "a,b")
     assert (two["ranks"], two["hosts"]) == (12, ["a:6", "b:6"])
+    assert "6" in two["hosts-from"].partition(";")[2]
     assert refused(run, "ddl", "summit", "-H", "a:4,b:4") == "launch.rank-per-gpu"
 
 
@@ -517,6 +518,22 @@ def test_ranks_of_ddlrun_that_nothing_counts(run: Run, tmp_path: Path) -> None:
     site.write_text(re.sub(r"(?m)^(snapshot: .*| *gpus-per-node: .*)\n", "", shown), "utf-8")
     line = told(run, "ddl", "summit", "-H", "a,b", "--site", str(site))
     assert (line["ranks"], line["words"][:3]) == (None, ["ddlrun", "-H", "a,b"])
+    # No number is made up for a host.
+    assert (line["hosts"], "unknown" in line["hosts-from"]) == (["a", "b"], True)
+
+
+@pytest.mark.parametrize("words", [("-H", "a,b:1"), ("--hostfile", "hosts")])
+def test_one_slot_of_a_host_without_a_number_is_stated(
+    run: Run, tmp_path: Path, words: tuple[str, str]
+) -> None:
+    (tmp_path / "hosts").write_text("a\nb slots=1\n", encoding="utf-8")
+    option, value = words
+    value = str(tmp_path / value) if option == "--hostfile" else value
+    line = told(run, "mpich-cpu", "lsf", option, value)
+    assert line["hosts"] == ["a:1", "b:1"]
+    assert "1 slot" in line["hosts-from"].partition(";")[2]
+    counted = told(run, "mpich-cpu", "lsf", "-H", "a:1,b:1")
+    assert counted["hosts-from"] == "-H"
 
 
 @pytest.mark.long

@@ -36,7 +36,8 @@ def host_names(request: LaunchRequest, *, known: bool) -> str:
 
 def exports_by(request: LaunchRequest, option: str, more: Words = ()) -> Words:
     """Return *option* before every variable that the ranks are to be handed."""
-    return tuple(word for each in (*request.exports, *more) for word in (option, each))
+    exports = dict.fromkeys((*request.exports, *more))
+    return tuple(word for export in exports for word in (option, export))
 
 
 def needs_hosts(request: LaunchRequest) -> UsageError:
