@@ -68,6 +68,7 @@ def run(lines: Sequence[str], tree: Path, folder: Path) -> tuple[list[str], str]
     return listed.split(), output + done.err
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("group", list(loads()), ids=lambda group: group.title)
 def test_module_lines(group: Loads, tmp_path: Path) -> None:
     tree = write_tree(tmp_path / "machine", group.site)
