@@ -155,3 +155,5 @@ def test_what_the_tools_do_not_tell(tmp_path: Path, folder: Path, env: dict[str,
     assert (done.exit_code, problem_ids(done.stdout)) == (9, ["workspace.no-tools"])
     done = run("list", "--root", root, "--json", env=env)
     assert (done.exit_code, done.stderr) == (0, "")
+    done = run("doctor", "--json", env={**env, "ENVBUILD_ROOT": "ws:envs"})
+    assert (done.exit_code, "ws:envs" in done.stderr) == (0, True)
