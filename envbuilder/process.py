@@ -7,20 +7,33 @@ and a session of its own, so that ending it ends what it started.
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
+import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, NoReturn
 
 from .errors import MissingToolError
 from .target_tools import processes
 from .target_tools.processes import ASKING_FOR_THE_END, GRACE, Running, signals_held_back
 
-__all__ = ["ASKING_FOR_THE_END", "GRACE", "Answering", "Finished", "follow", "run", "start"]
+__all__ = [
+    "ASKING_FOR_THE_END",
+    "GRACE",
+    "Answering",
+    "Finished",
+    "follow",
+    "replace",
+    "run",
+    "start",
+]
 
 # Bytes of an answer that are read at once.
 _AT_ONCE = 1 << 20
@@ -101,6 +114,25 @@ def _what_is_left(popen: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
             if pipe:
                 pipe.close()
         return error.stdout or b"", error.stderr or b""
+
+
+def replace(command: Sequence[str], env: Mapping[str, str]) -> NoReturn:
+    """Become *command*, which keeps the terminal; never returns. Raises MissingToolError if absent.
+
+    Python ignores SIGPIPE and SIGXFSZ, and a program inherits that.
+    """
+    program = shutil.which(command[0], path=env.get("PATH", ""))
+    if program is None:
+        raise MissingToolError(
+            "program.not-found",
+            f"cannot start {command[0]!r}: no such program",
+            "envbuild doctor shows what is missing",
+        )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    os.execve(program, [*command], {**env})  # noqa: S606 - no shell is wanted
 
 
 def start(

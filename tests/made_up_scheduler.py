@@ -21,6 +21,7 @@ SUBMIT_LINE = "pjsub"
 VERSION = ""
 JOB_ID = "PJM_JOBID"
 PARTITION = "PJM_RSCGRP"
+OPTIONS: frozenset[str] = frozenset()
 SETTINGS: Words = ()
 job_step = no_job_step
 job_task = no_job_task
@@ -41,6 +42,10 @@ def job_script(job: Job) -> JobScript:
         nodes="mapfile -t nodes < <(awk '!seen[$1]++' \"$PJM_O_NODEINF\")",
         job_id="PJM_JOBID",
     )
+
+
+def shell_line(job: Job, program: Words) -> Words:
+    return ("pjsub", "--interact", f"-L node={job.nodes}", *program)
 
 
 def job_hosts(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -63,6 +64,7 @@ GPUS = 2
 BSUB = (
     *(r"-P \S+", r"-J \S+", r"-W \d+:\d\d", r"-q \S+", r"-o \S+", r"-nnodes \d+", r"-n \d+"),
     r'-R "span\[ptile=\d+\]( affinity\[core\(\d+\)\])?"',
+    r'-alloc_flags "[a-z0-9 ]+"',
     r'-gpu "num=\d+"',
 )
 
@@ -129,6 +131,22 @@ def start(name: str, words: Sequence[str]) -> int:
     return 0
 
 
+def interactive(words: Sequence[str]) -> int:
+    """Run the shell of ``bsub -Is``; bash takes it for one in a terminal."""
+    *options, last, command = words
+    pairs = [
+        shlex.join(pair).replace("'", '"') for pair in zip(options[::2], options[1::2], strict=True)
+    ]
+    for pair in pairs:
+        if not any(re.fullmatch(form.replace('"', '"?'), pair) for form in BSUB):
+            sys.exit(f"bsub: unknown option {pair}")
+    if last != "-Is":
+        sys.exit(f"bsub: {last} is not -Is")
+    return subprocess.run(
+        ["sh", "-c", command.replace('"$0")', '"$0") -i')], check=False
+    ).returncode
+
+
 def submit() -> int:
     """Read a script as ``bsub < FILE`` does, and run it as the job that it asks for."""
     script = sys.stdin.read()
@@ -144,4 +162,6 @@ def submit() -> int:
 
 if __name__ == "__main__":
     tool, *arguments = sys.argv[1:]
-    sys.exit(submit() if tool == "bsub" else start(tool, arguments))
+    if tool == "bsub":
+        sys.exit(interactive(arguments) if arguments else submit())
+    sys.exit(start(tool, arguments))

@@ -48,12 +48,16 @@ class _Command(TyperCommand):
 
 
 def _entry_names(point: str) -> str:
-    """Return the names of launchers, providers or forms of one file, as help lists them."""
+    """Return the names of launchers, schedulers, providers or forms, as help lists them."""
     # lazy import: only help lists them
     if point == "launchers":
         from ..launching.launchers import LAUNCHERS
 
         return f"{', '.join([*LAUNCHERS][:-1])} or {[*LAUNCHERS][-1]}"
+    if point == "schedulers":
+        from ..launching.schedulers import SCHEDULERS
+
+        return ", ".join(SCHEDULERS)
     if point == "providers":
         from ..ci.providers import PROVIDERS
 

@@ -1,4 +1,4 @@
-"""The commands over what a root holds: list, info, diff, smoke, rollback, remove, launch."""
+"""The commands over what a root holds: list, info, diff, smoke, remove, launch, ..."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..model.places import DocumentForm
-from ..workflow.options import LaunchOptions, LiveOptions, RootOptions, SignatureOptions
+from ..workflow.options import (
+    AllocationOptions,
+    LaunchOptions,
+    LiveOptions,
+    RootOptions,
+    SignatureOptions,
+)
 from .command import Group, command
 from .session import Session, open_session
 
@@ -170,7 +176,7 @@ def info(
     lock and the manifest. For an image, --site checks whether it fits that site; exit code 4 if
     it does not.
     """
-    from ..commands.environments import attestation
+    from ..commands.environments import attestation, workspace
     from ..commands.environments import info as run
     from ..errors import ExitCode, UsageError
     from ..views import environments as views
@@ -191,6 +197,9 @@ def info(
                 session.report.raw(document.text)
             return int(ExitCode.OK)
         value = run(found, verify=verify)
+        if value.image is None:
+            update = {"workspace": workspace(found.root, session.context)}
+            value = value.model_copy(update=update)
     if value.image and where.site:
         # lazy import: only of an image, and where it is to run
         from ..workflow.image_contract import fits_at
@@ -376,3 +385,54 @@ def launch(session: Session, environment: Environment, options: LaunchOptions) -
 
     value = run(environment, options, session.context)
     session.report.show(value, shlex.join(value.words))
+
+
+@command(verbs, example="job allreduce --nodes 2 --minutes 60 -- python train.py")
+def job(
+    session: Session,
+    options: AllocationOptions,
+    program: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-- PROGRAM...", help="The program of every rank, with arguments."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File to write (default: standard output)."),
+    ] = None,
+) -> None:
+    """Print the job script that starts a program on all ranks. Submits nothing.
+
+    envbuild job NAME -- PROGRAM | sbatch (or bsub, qsub) submits it. Defaults of the options are
+    those of the site's file; --on names the scheduler if the site does not.
+    """
+    from ..commands.allocation import job as run
+
+    done = run(options, program or (), output, session.context)
+    if done.text is not None and not session.report.as_json:
+        session.report.raw(done.text)
+    else:
+        session.report.show(done, "\n".join(done.written))
+
+
+@command(verbs, example="shell allreduce --on slurm --minutes 60")
+def shell(
+    session: Session,
+    options: AllocationOptions,
+    only_print: Annotated[
+        bool, typer.Option("--print", help="Print the command and start nothing; so does --json.")
+    ] = False,
+) -> None:
+    """Open bash in a job of its own, with the environment loaded: srun --pty, bsub -Is.
+
+    The shell reads ~/.bashrc first. It ends with an error if the environment cannot be loaded.
+    """
+    from ..commands.allocation import check_startable
+    from ..commands.allocation import shell as run
+    from ..process import replace
+
+    value = run(options, session.context)
+    if only_print or session.report.as_json:
+        session.report.show(value, shlex.join(value.words))
+        return
+    check_startable(value, options, session.context)
+    replace(value.words, session.context.environ)

@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
 from ..documents.source import read
-from ..errors import BuildError, SmokeError, UsageError
+from ..errors import BuildError, MissingToolError, SmokeError, UsageError
+from ..machine.workspaces import workspace_of
 from ..model.evidence import TIERS, SmokeReport
 from ..model.outcome import (
     Attestation,
@@ -22,6 +23,7 @@ from ..model.outcome import (
 )
 from ..model.places import DocumentForm
 from ..model.plan import Plan
+from ..model.workspace import Workspace
 from ..record import read_all, rows
 from ..render.container import FOLDER
 from ..root import Root, external, removal
@@ -73,12 +75,22 @@ def list_all(root: stamp.Root, context: Context) -> Listing:
         site=root.site,
         arch=root.arch,
         shared=root.shared,
+        workspace=workspace(root, context),
         misfits=_misfits(root, *homes),
         environments=tuple(listed),
         unfinished=tuple(unfinished),
         damaged=(*damaged, *unread),
         external=tuple(map(external.entry, others)),
     )
+
+
+def workspace(root: stamp.Root, context: Context) -> Workspace | None:
+    """Return the workspace that a root is in. Warns if the tools do not tell."""
+    try:
+        return workspace_of(root.path, context.environ)
+    except MissingToolError as error:
+        context.reporter.warn(f"it is unknown when a workspace expires: {error}")
+        return None
 
 
 def _listed(home: layout.Home, version: layout.Version) -> EnvironmentEntry:

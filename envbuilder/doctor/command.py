@@ -6,7 +6,7 @@ import platform
 
 from .. import data
 from ..documents.knowledge import load_knowledge
-from ..errors import EnvbuildError, UsageError
+from ..errors import EnvbuildError, MissingToolError, UsageError
 from ..knowledge.rows import Advisory
 from ..machine.item_values import DoctorReport
 from ..machine.local_site import local_site
@@ -22,6 +22,9 @@ def doctor(context: Context) -> DoctorReport:
         root = root_path(None, site, platform.machine(), context)
     except UsageError:
         root = None  # no HOME: doctor itself says so
+    except MissingToolError as error:
+        context.reporter.warn(str(error))
+        root = None
     return examine(
         context.environ, site=site, cwd=context.cwd, root=root, advisories=_advisories(context)
     )

@@ -10,20 +10,24 @@ from ..errors import UsageError
 
 # Names of jobs, accounts, partitions and queues; several partitions are a list.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+,/:-]{0,127}")
+# Flags of IBM's CSM, which LSF takes as one word: "gpumps smt1".
+_FLAGS = re.compile(r"[a-z0-9]{1,32}( [a-z0-9]{1,32})*")
+_MEMORY = re.compile(r"[1-9][0-9]{0,8}[KMGT]")
 
 
 @dataclass(frozen=True)
 class Job:
     """What the scheduler is asked for.
 
-    ``minutes``: the limit of its run time. ``cpus_per_rank``: None leaves it to the scheduler.
-    ``partition``: Slurm's, or the queue of LSF and PBS. ``one_task_per_node``: the launcher is
-    started once a node and starts the ranks there itself (torchrun). ``launch_node``: LSF with
-    IBM's CSM, as on Summit: whole nodes, and the script runs on a node besides them.
-    ``tf_config``: give every rank TF_CONFIG.
+    ``name`` and ``cpus_per_rank``: None leaves it to the scheduler. ``minutes``: the limit of its
+    run time. ``memory``: that of each node, such as 64G. ``partition``: Slurm's, or the queue of
+    LSF and PBS. ``alloc_flags``: flags of IBM's CSM. ``one_task_per_node``: the launcher is started
+    once a node and starts the ranks there itself (torchrun). ``launch_node``: LSF with IBM's CSM,
+    as on Summit: whole nodes, and the script runs on a node besides them. ``tf_config``: give every
+    rank TF_CONFIG.
     """
 
-    name: str
+    name: str | None
     nodes: int
     ranks_per_node: int
     minutes: int
@@ -31,6 +35,8 @@ class Job:
     cpus_per_rank: int | None = None
     account: str | None = None
     partition: str | None = None
+    memory: str | None = None
+    alloc_flags: str | None = None
     one_task_per_node: bool = False
     launch_node: bool = True
     tf_config: bool = False
@@ -47,6 +53,16 @@ class Job:
                     "job.invalid-name",
                     f"{name!r} is not a valid {what} of a job",
                     "use letters, digits and . _ + - only",
+                )
+        for what, text, form, example in (
+            ("memory", self.memory, _MEMORY, "64G"),
+            ("alloc-flags", self.alloc_flags, _FLAGS, "gpumps smt1"),
+        ):
+            if text is not None and not form.fullmatch(text):
+                raise UsageError(
+                    "job.invalid-option",
+                    f"{text!r} is not a valid value of {what} of a job",
+                    f"example: {example}",
                 )
         for what, number, least in (
             ("nodes", self.nodes, 1),

@@ -13,6 +13,7 @@ from .evidence import Evidence, Tier
 from .host_contract import ContractRow
 from .places import DocumentForm, ImageFormat
 from .plan import Lock
+from .workspace import Workspace
 
 
 class CreateResult(Document):
@@ -176,6 +177,9 @@ class Listing(Document):
     site: Name
     arch: Line
     shared: Line | None = Field(default=None, description="The group whose members share it.")
+    workspace: Workspace | None = Field(
+        default=None, description="The workspace that the root is in."
+    )
     misfits: tuple[str, ...] = Field(
         default=(), description="Folders with a wrong group or mode for a shared root."
     )
@@ -215,6 +219,9 @@ class Info(Document):
     )
     misfits: tuple[str, ...] = Field(
         default=(), description="Folders with a wrong group or mode for a shared root."
+    )
+    workspace: Workspace | None = Field(
+        default=None, description="The workspace that the root is in."
     )
     prefix: Line
     modulefile: Line
@@ -281,6 +288,14 @@ class LaunchLine(Document):
         description="The command line, the program and its arguments last. It begins with a check "
         "that fails if the environment is not loaded."
     )
+
+
+class ShellLine(Document):
+    """What opens a shell with an environment in a job of its own."""
+
+    environment: Line | None = Field(description="NAME/N; None: not published.")
+    scheduler: Line
+    words: tuple[str, ...] = Field(description="The command line.")
 
 
 class RemoveResult(Document):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -33,6 +34,10 @@ class BuildFolders:
     def __post_init__(self) -> None:
         for path in (self.prefix, self.build):
             check_path(str(path))
+
+
+WORKSPACE = re.compile(r"ws:(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?P<rest>(?:/.*)?)")
+"""A folder in a workspace of the user: ws:NAME or ws:NAME/FOLDER."""
 
 
 def check_path(path: str) -> None:

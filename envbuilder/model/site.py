@@ -9,7 +9,7 @@ from ..base import Day, Document, Line, ModuleName, Name, Sha256, spelt
 from ..knowledge.entries import LauncherName, SchedulerName
 from ..knowledge.terms import Arch, Origin, PeerMemory, PlainVersion
 from ..knowledge.urls import ChannelName, ChannelUrl, CleanUrl, RegistryName, RegistryUrl
-from .places import ImageFormat
+from .places import WORKSPACE, ImageFormat
 
 ModuleSystem = Literal["lmod", "tcl", "none"]
 
@@ -37,6 +37,14 @@ def _site_path(path: str) -> str:
 
 SitePath = Annotated[AbsolutePath, AfterValidator(_site_path)]
 """An absolute path that a site's author wrote; spaces and quotes are fine."""
+
+
+def _base_path(path: str) -> str:
+    return path if WORKSPACE.fullmatch(path) else _site_path(_absolute(path))
+
+
+BasePath = Annotated[Line, AfterValidator(_base_path)]
+"""A path that a site's author wrote, or a workspace that each user has under that name."""
 
 
 FactName = Annotated[str, spelt(r"^[a-z][a-z0-9_]*$", "a fact's name such as cuda_aware", 40)]
@@ -227,6 +235,24 @@ class SiteImage(Document):
     )
 
 
+class SiteJob(Document):
+    """Defaults of jobs in the site's scheduler; the options of a command override them."""
+
+    account: Line | None = Field(default=None, description="Account or project: --account.")
+    queue: Line | None = Field(
+        default=None,
+        description="Queue, or partition of Slurm: --queue, unless --partition is given.",
+    )
+    alloc_flags: Line | None = Field(
+        default=None, description="Flags of LSF with IBM's CSM: --alloc-flags."
+    )
+    required: tuple[Literal["account", "queue", "memory"], ...] = Field(
+        default=(),
+        description="Options without which the site rejects a job; envbuild job and shell then "
+        "require them.",
+    )
+
+
 def _listed(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
@@ -280,6 +306,7 @@ class Site(Document):
     facts: SiteFacts = SiteFacts()
     partitions: dict[Name, Partition] = Field(default_factory=dict)
     scheduler: SchedulerName | None = None
+    job: SiteJob = Field(default=SiteJob(), description="Defaults of jobs in this scheduler.")
     pythons: tuple[SitePath, ...] = Field(
         default=(), description="Interpreters to consider (default: those on PATH)."
     )
@@ -292,8 +319,10 @@ class Site(Document):
         default=None,
         description="The launcher of ranks (default: the launcher of the planned MPI).",
     )
-    base: SitePath | None = Field(
-        default=None, description="Folder for roots: <base>/<site>/<arch>."
+    base: BasePath | None = Field(
+        default=None,
+        description="Folder for roots, <base>/<site>/<arch>: a path, or ws:NAME for a workspace of "
+        "the user.",
     )
     debian: DebianSystem | None = Field(
         default=None, description="A Debian like that of the site's machines, for create --emulate."

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
+from itertools import chain, zip_longest
 from pathlib import Path
 
 from ..model.job import Job
@@ -11,6 +13,7 @@ from ..model.launch import EnvironmentProgram
 from ..model.places import BuildFolders
 from ..model.plan import Lock, Plan
 from ..model.profiles import recipe_arguments
+from ..target_tools import quoting
 from .dialects import edit_line
 from .quoting import Quoted
 from .subject import JobParts, Renderable
@@ -31,6 +34,18 @@ def program_words(job: Job, program: Sequence[str]) -> tuple[str, ...]:
     if not job.tf_config:
         return tuple(program)
     return ("bash", "-c", Quoted('"$task"'), "tf-config", *program)
+
+
+def expand_variables(word: str, names: Sequence[str]) -> str:
+    """Return a word in which bash expands the variables *names*, and nothing else."""
+    choice = "|".join(map(re.escape, names))
+    pattern = rf"\$(?:{choice})(?![A-Za-z0-9_])|\$\{{(?:{choice})\}}"
+    literals = re.split(pattern, word)
+    if len(literals) == 1:
+        return word
+    quoted = [re.sub(r'[\\"$`]', r"\\\g<0>", quoting.without_nul(text)) for text in literals]
+    variables = re.findall(pattern, word)
+    return Quoted(f'"{"".join(chain.from_iterable(zip_longest(quoted, variables, fillvalue="")))}"')
 
 
 def render_job(
@@ -98,6 +113,38 @@ def _checks(launcher: EnvironmentProgram | None) -> Iterator[Quoted]:
     yield _part("check", names=[PYTHON, *own])
     if launcher and launcher.module:
         yield _part("check-module", name=launcher.name, module=launcher.module)
+
+
+def shell_program(plan: Plan, places: BuildFolders, tree: str, module: str) -> tuple[str, ...]:
+    """Return the program that opens bash in the environment, after the user's own ``~/.bashrc``.
+
+    That may put another Python first, so bash reads what loads the environment last; it ends with
+    an error where Python is not the environment's. The text has no exclamation mark and no line
+    break, which csh does not leave in quotes.
+    """
+    folder = shlex.quote(str(places.prefix / "bin"))
+    message = f'"error: python is not that of {module}: it cannot be loaded"'
+    lines = (
+        "[[ -r ~/.bashrc ]] && source ~/.bashrc",
+        *_loads(plan, places, tree, module),
+        f'[[ $(dirname "$(type -P python)") -ef {folder} ]] || {{ echo {message} >&2; exit 1; }}',
+        f'PS1="({module}) $PS1"',
+    )
+    return ("bash", "-c", 'exec bash --rcfile <(printf %s "$0")', "; ".join(lines))
+
+
+def _loads(plan: Plan, places: BuildFolders, tree: str, module: str) -> Iterator[str]:
+    """Yield the commands that load the environment's module, or that make its changes."""
+    modules = plan.modules
+    if modules.init is None:
+        yield "unset PYTHONPATH PYTHONHOME"
+        yield from (edit_line("bash", edit, places.prefix) for edit in plan.environment)
+        return
+    yield f"source {shlex.quote(modules.init)}"
+    yield "module --force purge"
+    # `module use` puts a tree first, so the last one goes in first.
+    yield from (f"module use {shlex.quote(each)}" for each in (*reversed(modules.trees), tree))
+    yield f"module load {shlex.quote(module)}"
 
 
 def guarded(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import UsageError
+from ..machine.workspaces import expand_workspace
 from ..model.places import check_path
 from ..model.site import Site
 
@@ -13,7 +14,7 @@ from ..model.site import Site
 def named_root(path: str | None, environ: Mapping[str, str], cwd: Path) -> Path | None:
     """Return the root that is given by path or by ENVBUILD_ROOT, None where neither is."""
     named = path or environ.get("ENVBUILD_ROOT")
-    return _checked(cwd / named) if named else None
+    return _checked(cwd / expand_workspace(named, environ)) if named else None
 
 
 def default_root(site: Site, arch: str, environ: Mapping[str, str]) -> Path:
@@ -23,7 +24,8 @@ def default_root(site: Site, arch: str, environ: Mapping[str, str]) -> Path:
         raise UsageError(
             "root.no-home", "HOME is not set; it is needed for the default root", "use --root DIR"
         )
-    base = Path(site.base or Path(data or Path(str(home), ".local", "share"), "envbuild"))
+    stated = site.base and expand_workspace(site.base, environ)
+    base = Path(stated or Path(data or Path(str(home), ".local", "share"), "envbuild"))
     return _checked(base / site.name / arch)
 
 

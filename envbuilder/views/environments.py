@@ -14,6 +14,7 @@ from ..model.outcome import (
     Listing,
     RemoveResult,
 )
+from ..model.workspace import Workspace
 from ..text import counted, filled
 from .layout import columns, how, joined, moment, size
 from .plan import finding_lines, site_lines
@@ -27,6 +28,7 @@ def listing(value: Listing) -> Iterator[str]:
     """Return the environments of a root."""
     shared = f", shared with group {value.shared}" if value.shared else ""
     yield f"root {value.root} (site {value.site}, {value.arch}{shared})"
+    yield from (f"{label} {text}" for label, text in _workspace(value.workspace))
     for misfit in value.misfits:
         yield from filled("  ! ", misfit)
     rows = [("environment", "tier", "last proof", "")]
@@ -79,6 +81,15 @@ def _known(item: EnvironmentEntry) -> list[str]:
         marks.append(f"{counted(item.warnings, 'warning')}: see envbuild info")
     marks += [line for each in (*item.damaged, *item.claimed) for line in each.splitlines()]
     return filled("    ! ", "; ".join(marks)) if marks else []
+
+
+def _workspace(value: Workspace | None) -> list[tuple[str, str]]:
+    """Return the row of a root that is in a workspace."""
+    if value is None:
+        return []
+    expiry = f"expires {moment(value.expires)}" if value.expires else "expires at an unknown time"
+    remaining = f" (remaining: {value.remaining})" if value.remaining else ""
+    return [("workspace", f"{value.name}, {expiry}{remaining}")]
 
 
 def _shared(value: Info) -> list[tuple[str, str]]:
@@ -136,6 +147,7 @@ def info(value: Info) -> Iterator[str]:
             ("site", f"{plan.site}, {plan.arch}"),
             ("files", _files(value)),
             *_shared(value),
+            *_workspace(value.workspace),
         ]
     )
     yield from _contract(value.contract)

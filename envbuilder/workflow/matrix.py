@@ -11,6 +11,7 @@ from ..documents.library import catalogue, find
 from ..documents.load import load_recipe
 from ..documents.site_choice import choose_site, with_partition
 from ..errors import EnvbuildError, UsageError
+from ..machine.workspaces import expand_workspace
 from ..model.plan import Input, Step
 from ..model.progress import Listener
 from ..model.site import Site
@@ -94,6 +95,7 @@ def matrix(options: MatrixOptions, context: Context) -> Matrix:
             "two of the recipes have the same name",
             "leave one of them out",
         )
+    base = expand_workspace(base, context.environ)
     return Matrix(site, tuple(rows), context.path(base), options)
 
 

@@ -62,7 +62,8 @@ RootOption = Annotated[
     str | None,
     typer.Option(
         metavar="DIR",
-        help="The folder of environments (default: $ENVBUILD_ROOT, otherwise the site's).",
+        help="The folder of environments, or ws:NAME for a workspace (default: $ENVBUILD_ROOT, "
+        "otherwise the site's).",
     ),
 ]
 
@@ -307,12 +308,55 @@ class JobSize:
         typer.Option(metavar="N", help="Time limit of the job in minutes (default: 30)."),
     ] = None
     account: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The account that the job is charged to.")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Account (project of LSF) that is charged (default: the site's)."
+        ),
     ] = None
     cpus_per_rank: Annotated[
         int | None,
         typer.Option(metavar="N", help="Cores for each rank (default: the scheduler's)."),
     ] = None
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            "--mem", metavar="SIZE", help="Memory of each node, such as 64G. Slurm and PBS only."
+        ),
+    ] = None
+    queue: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Queue, or partition of Slurm, of the job (default: --partition, otherwise the "
+            "site's).",
+        ),
+    ] = None
+    alloc_flags: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FLAGS",
+            help="Flags of LSF with IBM's CSM, such as 'gpumps smt1' (default: the site's).",
+        ),
+    ] = None
+    job_name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Name of the job (default: the environment's)."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllocationOptions:
+    """Of ``job`` and ``shell``."""
+
+    choice: EnvironmentOptions
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--on", metavar="SCHEDULER", help="One of: {schedulers} (default: the site's)."
+        ),
+    ] = None
+    size: JobSize = field(default_factory=JobSize)
+    root: RootOption = None
 
 
 @dataclass(frozen=True, kw_only=True)

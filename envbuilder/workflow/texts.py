@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..build.backends import prefix_parts
+from ..build.backends import BACKENDS, prefix_parts
 from ..documents.patches import patch_files
 from ..documents.site_choice import ChosenSite
+from ..errors import UsageError
 from ..knowledge.rows import Knowledge
 from ..launching.launchers import LAUNCHERS, launch_line
 from ..launching.schedulers import SCHEDULERS
@@ -18,10 +19,11 @@ from ..model.launch import EnvironmentProgram, JobHosts, StartCommand, Words
 from ..model.places import BuildFolders, Dialect
 from ..model.plan import Lock, Plan
 from ..model.profiles import program
+from ..model.site import SiteJob
 from ..render.build import render_build
 from ..render.forms import FORMS, Form, job_form
 from ..render.image import make_image
-from ..render.job import ENDPOINT, HOSTS, program_words
+from ..render.job import ENDPOINT, HOSTS, expand_variables, program_words
 from ..render.subject import JobParts, PlannedImage, Renderable, RenderInput
 from ..runtimes import RUNTIMES
 from ..target_tools.root.attestations import PREDICATE, SBOM
@@ -87,13 +89,15 @@ def bill_of(lock: Lock) -> str:
 class FormSource:
     """What every form is rendered of.
 
-    ``facts``: those of the plan at its site, ``chosen``. ``size``: that of a job.
+    ``facts``: those of the plan at its site, ``chosen``. ``size``: that of a job. ``program``: the
+    words that a job starts on each rank; empty: a placeholder.
     """
 
     subject: RenderInput
     facts: LaunchFacts
     chosen: ChosenSite
     size: JobSize = field(default_factory=JobSize)
+    program: Words = ()
 
     def text(self, name: str) -> str:
         """Return the text of a form. Raises UsageError for one that the plan cannot have."""
@@ -106,11 +110,15 @@ class FormSource:
             subject = replace(subject, image=image_parts(subject.plan, subject.knowledge))
         return form.render(subject)
 
+    def job(self, scheduler: str) -> Job:
+        """Return what *scheduler* is asked for. Raises UsageError for what it cannot give."""
+        return _job(self.facts, self.chosen, self.size, scheduler)
+
     def _job_parts(self, scheduler: str) -> JobParts:
-        facts = self.facts
-        job = _job(facts, self.chosen, self.size, scheduler)
+        facts, job = self.facts, self.job(scheduler)
         launcher = environment_program(facts.plan, programs_launcher(facts.plan, scheduler))
-        return job_parts(scheduler, job, job_words(facts, job, scheduler), launcher)
+        words = job_words(facts, job, scheduler, self.program)
+        return job_parts(scheduler, job, words, launcher)
 
 
 def render_input(
@@ -153,23 +161,48 @@ def _job(facts: LaunchFacts, chosen: ChosenSite, asked: JobSize, scheduler: str)
     traits = LAUNCHERS[programs_launcher(plan, scheduler).kind].TRAITS
     # Where only one partition is of this architecture a job must go to it.
     fitting = [name for name, each in chosen.site.partitions.items() if each.arch == plan.arch]
-    return Job(
-        name=plan.recipe,
+    # What the site states is for its own scheduler.
+    default = chosen.site.job if scheduler == chosen.site.scheduler else SiteJob()
+    only = fitting[0] if len(fitting) == 1 else None
+    job = Job(
+        name=asked.job_name or plan.recipe,
         nodes=1 if asked.nodes is None else asked.nodes,
         ranks_per_node=ranks,
         minutes=JOB_MINUTES if asked.minutes is None else asked.minutes,
         gpus_per_node=ranks if facts.gpus else 0,
         cpus_per_rank=asked.cpus_per_rank,
-        account=asked.account,
-        partition=chosen.partition_name or (fitting[0] if len(fitting) == 1 else None),
+        account=asked.account or default.account,
+        partition=asked.queue or chosen.partition_name or default.queue or only,
+        memory=asked.memory,
+        alloc_flags=asked.alloc_flags or default.alloc_flags,
         one_task_per_node=traits.job.one_per_node,
         launch_node=LAUNCHERS[plan.launcher.kind].TRAITS.job.launch_node,
         tf_config=reads_tf_config(plan),
     )
+    _check_options(job, scheduler)
+    return job
 
 
-def job_words(facts: LaunchFacts, job: Job, scheduler: str) -> Words:
-    """Return the launch line inside a job; the program and its words are the script's own.
+def _check_options(job: Job, scheduler: str) -> None:
+    """Raise UsageError for an option that the scheduler does not have."""
+    entry = SCHEDULERS[scheduler]
+    for name, option in (("memory", "--mem"), ("alloc_flags", "--alloc-flags")):
+        if getattr(job, name) and (name not in entry.OPTIONS):
+            raise UsageError(
+                "job.unknown-option",
+                f"a job of {entry.TITLE} has no option for {option}",
+                f"leave {option} out",
+            )
+    if job.alloc_flags and not job.launch_node:
+        raise UsageError(
+            "job.no-csm",
+            "--alloc-flags is an option of LSF with IBM's CSM, which starts ranks by jsrun",
+            "leave --alloc-flags out, or state the launcher jsrun in the site file",
+        )
+
+
+def job_words(facts: LaunchFacts, job: Job, scheduler: str, words: Sequence[str] = ()) -> Words:
+    """Return the launch line inside a job of *words*; without any, of a placeholder.
 
     Raises UsageError where nothing of the stack starts ranks in a job of that scheduler, and for
     more ranks, GPUs or cores than the site's nodes have.
@@ -179,9 +212,15 @@ def job_words(facts: LaunchFacts, job: Job, scheduler: str) -> Words:
     return launch_line(
         replace(
             base_request(facts, launcher, ranks, scheduler),
-            program=program_words(job, program(facts.plan.profile)),
+            program=program_words(job, _expand_words(words) or program(facts.plan.profile)),
             hosts=JobHosts(job.nodes, job.ranks_per_node, HOSTS, ENDPOINT),
             gpus=job.gpus_per_node > 0,
             cores_per_rank=job.cpus_per_rank,
         )
     )
+
+
+def _expand_words(words: Sequence[str]) -> Words:
+    """Return the words of a program, with the variable of the prefix expanded in the job."""
+    names = [each.TRAITS.home_variable for each in BACKENDS.values()]
+    return tuple(expand_variables(word, names) for word in words)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,6 +72,35 @@ class Slurm:
         line = shlex.join(["srun", *options, "--pty", "bash", str(file)])
         done = self("script", "--quiet", "--return", "--command", line, "/dev/null", env=env)
         return Done(done.code, done.out.replace("\r", ""), done.err)
+
+    def typed(self, command: Sequence[str], lines: Sequence[str], home: Path) -> int:
+        """Run a command in a terminal, type lines into it, and return its exit code."""
+        env = {"SLURM_CONF": str(self.folder / "slurm.conf"), "HOME": str(home), "TERM": "dumb"}
+        ours, its = os.openpty()
+        try:
+            process = subprocess.Popen(
+                command,
+                env=clean_environ(env),
+                cwd=self.folder,
+                stdin=its,
+                stdout=its,
+                stderr=its,
+                start_new_session=True,
+            )
+        finally:
+            os.close(its)
+        os.write(ours, "".join(f"{line}\n" for line in lines).encode())
+        shown = b""
+        with suppress(OSError):  # EIO: nobody has the terminal any more.
+            while select.select([ours], [], [], PATIENCE)[0]:
+                shown += os.read(ours, 65536)
+        print(shown.decode(errors="replace"))
+        os.close(ours)
+        try:
+            return process.wait(10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            pytest.fail(f"the shell did not end: {shown.decode(errors='replace')}")
 
     def ended(self, job: str) -> int:
         """Wait for a job's end and return its exit code; sbatch --wait looks every 10 s only."""

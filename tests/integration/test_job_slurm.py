@@ -16,6 +16,7 @@ from module_tools import lmod_init
 from slurm_tools import Slurm, need_slurm, slurm
 
 from envbuilder.launching.launchers import launch_line
+from envbuilder.launching.schedulers import SCHEDULERS
 from envbuilder.launching.schedulers.slurm import node_names
 from envbuilder.model.job import Job
 from envbuilder.model.launch import EnvironmentProgram, JobHosts, LaunchRequest, Mpi
@@ -23,7 +24,7 @@ from envbuilder.model.places import BuildFolders
 from envbuilder.model.plan import Edit, Lock, Plan, RuntimePlan
 from envbuilder.model.recipe import Smoke
 from envbuilder.model.site import SiteLauncher
-from envbuilder.render.job import ENDPOINT, HOSTS, program_words, render_job
+from envbuilder.render.job import ENDPOINT, HOSTS, program_words, render_job, shell_program
 from envbuilder.render.modulefile import render_modulefile
 from envbuilder.workflow.texts import job_parts
 
@@ -223,6 +224,36 @@ def test_a_job_of_another_size_is_refused(submit: Submit) -> None:
 
 def test_a_program_that_fails_fails_the_job(submit: Submit) -> None:
     assert submit(launch_line(request("srun", shell("exit 3")))).code == 3
+
+
+def test_a_shell_loads_the_module_after_the_start_up_file(cluster: Slurm, tmp_path: Path) -> None:
+    """The start-up file has loaded another module, and has put another Python first."""
+    places = BuildFolders(prefix=tmp_path / "prefix", build=tmp_path / "build")
+    tree, other = tmp_path / "my modules", tmp_path / "other"
+    for folder in (places.prefix / "bin", other):
+        folder.mkdir(parents=True)
+        (folder / "python").write_text("#!/bin/sh\n")
+        (folder / "python").chmod(0o755)
+    for name in ("probe", "else"):
+        (tree / name).mkdir(parents=True)
+    (tree / "else" / "1.lua").write_text('setenv("ELSE", "1")\n')
+    loaded = LOCK.plan.modules.model_copy(update={"init": lmod_init("bash")})
+    plan = LOCK.plan.model_copy(update={"modules": loaded})
+    text = render_modulefile(LOCK.model_copy(update={"plan": plan}), places, 1, None, "lua")
+    (tree / "probe" / "1.lua").write_text(text)
+    start_up = f"source {loaded.init}; module use '{tree}'; module load else; PATH='{other}':$PATH"
+    (tmp_path / ".bashrc").write_text(f"{start_up}\n")
+    job = replace(JOB, name=None)
+    line = SCHEDULERS["slurm"].shell_line(job, shell_program(plan, places, str(tree), "probe/1"))
+    result = tmp_path / "result"
+    shown = f'printf \'%s\\n\' "$(type -P python)" "$PROBE" "${{ELSE-}}" > \'{result}\''
+    assert cluster.typed(line, [f"{shown}; module -t list 2>> '{result}'", "exit 7"], tmp_path) == 7
+    python = str(places.prefix / "bin" / "python")
+    assert result.read_text().splitlines() == [python, "it's $HOME in here", "", "probe/1"]
+    (tree / "probe" / "1.lua").unlink()
+    result.unlink()
+    assert cluster.typed(line, [shown], tmp_path) == 1
+    assert not result.exists()
 
 
 def test_a_missing_module_is_told(submit: Submit) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ comm = MPI.COMM_WORLD
 name = MPI.Get_library_version().split()[0]
 lines = comm.gather(f"{comm.rank} of {comm.size} {sys.prefix} {name}")
 if lines:
-    print(*lines, sep="\\n", flush=True)
+    print(*lines, *([sys.argv[1:]] if sys.argv[1:] else []), sep="\\n", flush=True)
 """
 
 
@@ -96,3 +97,57 @@ def test_the_launch_line_runs_the_environment_s_python_and_mpi_or_nothing(
     assert done.code == 1
     assert done.out.startswith("error: python is ")
     assert len(done.out.splitlines()) == 1
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Return a home whose start-up file puts another Python first, as conda's does."""
+    other = tmp_path / "other" / "python"
+    other.parent.mkdir()
+    other.write_text("#!/bin/sh\necho other\n", encoding="utf-8")
+    other.chmod(0o755)
+    (tmp_path / ".bashrc").write_text(f"export PATH='{other.parent}':$PATH\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("word", ["allreduce", "allreduce/1"])
+@pytest.mark.sample(1)
+def test_a_shell_in_a_job_has_the_environment(
+    word: str, cluster: Slurm, built_root: Path, home: Path
+) -> None:
+    (prefix,) = (each.parent for each in built_root.glob("allreduce/*/bin"))
+    words = ["shell", word, "--on", "slurm", "--queue", "test", "--nodes", "2", "--minutes", "5"]
+    line = [*COMMAND, *words, "--site", "local", "--root", str(built_root)]
+    result = home / "result"
+    lines = [
+        f"python -c 'import sys; print(sys.prefix)' > {result}",
+        f'echo "$SLURM_NNODES $SLURM_NTASKS_PER_NODE $SLURM_JOB_PARTITION" >> {result}',
+        # A second job could wait for this one.
+        f"{shlex.join(line)}; echo $? >> {result}",
+        "exit 7",
+    ]
+    assert cluster.typed(line, lines, home) == 7
+    assert result.read_text().splitlines() == [str(prefix), "2 2 test", "2"]
+
+
+def test_a_shell_without_its_environment_ends(cluster: Slurm, built_root: Path, home: Path) -> None:
+    words = ["shell", "allreduce", "--on", "slurm", "--minutes", "5", "--print"]
+    done = run([*COMMAND, *words, "--site", "local", "--root", str(built_root)])
+    assert done.code == 0, done.text
+    (prefix,) = (each.parent for each in built_root.glob("allreduce/*/bin"))
+    line = shlex.split(done.out.replace(str(prefix), str(home / "gone")))
+    assert cluster.typed(line, [f"touch {home}/typed"], home) == 1
+    assert not (home / "typed").exists()
+
+
+def test_a_job_starts_the_program_that_was_given(
+    cluster: Slurm, built_root: Path, tmp_path: Path
+) -> None:
+    words = ["job", "allreduce", "--on", "slurm", "--minutes", "5", "--site", "local"]
+    program = ["python", "my_program.py", "$VIRTUAL_ENV/x y", "$HOME"]
+    done = run([*COMMAND, *words, "--root", str(built_root), "--", *program])
+    assert done.code == 0, done.text
+    (prefix,) = (each.parent for each in built_root.glob("allreduce/*/bin"))
+    done = submit(cluster, done.out)
+    assert (done.code, done.out.count(f"{prefix} MPICH")) == (0, 2), done.out
+    assert done.out.count(f"['{prefix}/x y', '$HOME']") == 1

@@ -52,6 +52,7 @@ def test_a_job_of_lsf_with_a_launch_node_has_it_too() -> None:
         "-J horovod-ddl-wmlce",
         "-W 8:00",
         "-nnodes 4",
+        "-q batch",
         "-o horovod-ddl-wmlce-%J.out",
     ]
     assert "\njsrun -n4 -r1 -g6 -a6 -c42 -bpacked:4 python" in done.stdout
@@ -71,7 +72,7 @@ def test_nothing_asked_is_the_smoke_test_s_size() -> None:
     assert lines(text, "#SBATCH ")[1:4] == ["--nodes=1", "--ntasks-per-node=4", "--gres=gpu:4"]
     # It says by which command one of another size is made.
     assert lines(text, "#   envbuild ") == [
-        "render horovod-nccl --as slurm --nodes N --ranks-per-node N"
+        "job horovod-nccl --on slurm --nodes N --ranks-per-node N -- PROGRAM"
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from envbuilder.cli import app
 from envbuilder.errors import UsageError
 from envbuilder.launching.launchers import LAUNCHERS
 from envbuilder.launching.schedulers import SCHEDULERS, current_scheduler
+from envbuilder.launching.schedulers.protocol import Scheduler
 from envbuilder.model.job import Job
 from tests.cli.published import planned, publish_plan
 from tests.made_up_launcher import add_launcher
@@ -80,6 +82,20 @@ def check_values(name: str) -> None:
         assert all(line.startswith("#") and "\n" not in line for line in comments)
         assert any(job.name in line for line in script.directives)
     assert len({tuple(entry.job_script(job).directives) for job in JOBS}) == len(JOBS)
+    check_shell(entry)
+
+
+def check_shell(entry: Scheduler) -> None:
+    """An interactive job gets the program, as words or as one; or the scheduler has no such job."""
+    program = ("bash", "-c", "echo 'a  b'; exit 1")
+    try:
+        lines = [entry.shell_line(job, program) for job in JOBS]
+    except UsageError as error:
+        assert entry.SUBMIT in error.problems[0].hints[0]  # noqa: PT017
+        return
+    assert len(set(lines)) == len(JOBS)
+    for words in lines:
+        assert program in (words[-3:], tuple(shlex.split(words[-1])))
 
 
 def check_environment(name: str) -> None:
@@ -105,7 +121,7 @@ def check_script(name: str, folder: Path) -> None:
     words = ["render", "allreduce", "--site", site, "--root", "/apps", "--as"]
     text = envbuild(*words, "job")
     assert text == envbuild(*words, name)
-    assert f"--as {name} --nodes N" in text
+    assert f"--on {name} --nodes N" in text
     file = folder / "job.sh"
     file.write_text(text, encoding="utf-8")
     if shutil.which("bash") is None:

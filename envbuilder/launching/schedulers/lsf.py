@@ -4,8 +4,10 @@ environment of jobs, OLCF's user guide for Summit.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 
 from ...errors import Place, UsageError
 from ...model.job import Job, JobScript
@@ -21,6 +23,7 @@ SUBMIT_LINE = "bsub <"
 VERSION = ""
 JOB_ID = "LSB_JOBID"
 PARTITION = "LSB_QUEUE"
+OPTIONS = frozenset({"alloc_flags"})
 SETTINGS: Words = ()
 _LAUNCHER = "jsrun"
 _CSM = "CSM_ALLOCATION_ID"
@@ -44,7 +47,7 @@ _USAGE = """\
 def job_script(job: Job) -> JobScript:
     """Return what is LSF's of a script for bsub."""
     return JobScript(
-        directives=tuple(f"#BSUB {line}" for line in _directives(job)),
+        directives=tuple(f"#BSUB {option}" for option in (*_options(job), f"-o {job.name}-%J.out")),
         usage=_USAGE,
         absent="-z ${LSB_JOBID:-} || ! -r ${LSB_DJOB_HOSTFILE:-}",
         nodes=_nodes(job),
@@ -52,16 +55,24 @@ def job_script(job: Job) -> JobScript:
     )
 
 
-def _directives(job: Job) -> Iterator[str]:
+def shell_line(job: Job, program: Words) -> Words:
+    """Return bsub with a terminal; one word is the program, as a shell reads it."""
+    options = (shlex.split(option) for option in _options(job))
+    return (SUBMIT, *chain.from_iterable(options), "-Is", shlex.join(program))
+
+
+def _options(job: Job) -> Iterator[str]:
     hours, minutes = divmod(job.minutes, 60)
     if job.account:
         yield f"-P {job.account}"
-    yield f"-J {job.name}"
+    if job.name:
+        yield f"-J {job.name}"
     yield f"-W {hours}:{minutes:02}"
     yield from _size(job)
     if job.partition:
         yield f"-q {job.partition}"
-    yield f"-o {job.name}-%J.out"
+    if job.alloc_flags:
+        yield f'-alloc_flags "{job.alloc_flags}"'
 
 
 def _size(job: Job) -> Iterator[str]:

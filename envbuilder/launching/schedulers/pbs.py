@@ -5,6 +5,7 @@ pbs_resources, 19 to 23.
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -24,6 +25,7 @@ SUBMIT_LINE = "qsub"
 VERSION = "pbs_version"
 JOB_ID = "PBS_JOBID"
 PARTITION = "PBS_QUEUE"
+OPTIONS = frozenset({"memory"})
 SETTINGS: Words = ()
 
 job_step = no_job_step
@@ -48,7 +50,8 @@ _USAGE = """\
 def job_script(job: Job) -> JobScript:
     """Return what is PBS's of a script for qsub."""
     return JobScript(
-        directives=tuple(f"#PBS {line}" for line in _directives(job)),
+        # It takes no notice of a script's first line.
+        directives=tuple(f"#PBS {option}" for option in ("-S /bin/bash", *_options(job), "-j oe")),
         usage=_USAGE,
         absent="-z ${PBS_JOBID:-} || ! -r ${PBS_NODEFILE:-}",
         nodes=(
@@ -63,7 +66,17 @@ def job_script(job: Job) -> JobScript:
     )
 
 
-def _directives(job: Job) -> Iterator[str]:
+def shell_line(job: Job, _program: Words) -> Words:
+    """Raise UsageError: qsub -I starts the login shell of the user, and no program."""
+    line = shlex.join([SUBMIT, "-I", *shlex.split(" ".join(_options(job)))])
+    raise UsageError(
+        "shell.no-program",
+        "an interactive job of PBS starts the login shell, which does not load the environment",
+        f"run {line}, and load the module of the environment there",
+    )
+
+
+def _options(job: Job) -> Iterator[str]:
     hours, minutes = divmod(job.minutes, 60)
     threads = job.cpus_per_rank or 1
     chunk = {
@@ -72,10 +85,10 @@ def _directives(job: Job) -> Iterator[str]:
         "mpiprocs": 1 if job.one_task_per_node else job.ranks_per_node,
         # PBS sets OMP_NUM_THREADS to it, or to all CPUs of the chunk.
         "ompthreads": threads,
+        "mem": job.memory and f"{job.memory.lower()}b",
     }
-    # It takes no notice of a script's first line.
-    yield "-S /bin/bash"
-    yield f"-N {job.name}"
+    if job.name:
+        yield f"-N {job.name}"
     yield "".join((f"-l select={job.nodes}", *(f":{key}={n}" for key, n in chunk.items() if n)))
     yield "-l place=scatter"
     yield f"-l walltime={hours:02}:{minutes:02}:00"
@@ -83,7 +96,6 @@ def _directives(job: Job) -> Iterator[str]:
         yield f"-A {job.account}"
     if job.partition:
         yield f"-q {job.partition}"
-    yield "-j oe"
 
 
 def job_hosts(

@@ -25,7 +25,8 @@ class Scheduler(Protocol):
     ``TITLE``: its name for people. ``SUBMIT``: the program that takes a job script, and
     ``SUBMIT_LINE``: the words before the script's file. ``VERSION``: text of its ``--version``,
     where other schedulers have a program of that name; else empty. ``JOB_ID`` and ``PARTITION``:
-    the variables that hold the number and the partition (or queue) of a job. ``SETTINGS``: lines of
+    the variables that hold the number and the partition (or queue) of a job. ``OPTIONS``: fields of
+    Job that only some schedulers have an option for, and this one has. ``SETTINGS``: lines of
     bash before a launch line in a script that may run inside a step of a job. The launcher that
     belongs to it, if there is one, is an entry of LAUNCHERS with the trait ``scheduler``.
     """
@@ -36,10 +37,17 @@ class Scheduler(Protocol):
     VERSION: str
     JOB_ID: str
     PARTITION: str
+    OPTIONS: frozenset[str]
     SETTINGS: Words
 
     def job_script(self, job: Job) -> JobScript:
         """Return the parts of a job script that only this scheduler knows."""
+
+    def shell_line(self, job: Job, program: Words) -> Words:
+        """Return the command that runs an interactive program in a job of its own.
+
+        Raises UsageError where an interactive job takes no program.
+        """
 
     def job_hosts(
         self,

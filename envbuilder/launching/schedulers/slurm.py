@@ -22,6 +22,7 @@ SUBMIT_LINE = "sbatch"
 VERSION = ""
 JOB_ID = "SLURM_JOB_ID"
 PARTITION = "SLURM_JOB_PARTITION"
+OPTIONS = frozenset({"memory"})
 # The variable is the option --overlap; a release that does not know it needs none.
 SETTINGS: Words = (
     "# The shell of `srun --pty bash` holds its CPUs: further steps wait for them, or share them.",
@@ -72,7 +73,9 @@ _USAGE = """\
 def job_script(job: Job) -> JobScript:
     """Return what is Slurm's of a script for sbatch."""
     return JobScript(
-        directives=tuple(f"#SBATCH --{line}" for line in _directives(job)),
+        directives=tuple(
+            f"#SBATCH {option}" for option in (*_options(job), f"--output={job.name}-%j.out")
+        ),
         usage=_USAGE,
         absent="-z ${SLURM_JOB_ID:-}",
         nodes='mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")',
@@ -80,7 +83,12 @@ def job_script(job: Job) -> JobScript:
     )
 
 
-def _directives(job: Job) -> Iterator[str]:
+def shell_line(job: Job, program: Words) -> Words:
+    """Return srun with a terminal for its first task; the shells of other tasks end at once."""
+    return (_LAUNCHER, *_options(job), "--pty", *program)
+
+
+def _options(job: Job) -> Iterator[str]:
     hours, minutes = divmod(job.minutes, 60)
     tasks = 1 if job.one_task_per_node else job.ranks_per_node
     cores = job.cpus_per_rank
@@ -96,11 +104,11 @@ def _directives(job: Job) -> Iterator[str]:
         ("time", f"{hours:02}:{minutes:02}:00"),
         ("account", job.account),
         ("partition", job.partition),
-        ("output", f"{job.name}-%j.out"),
+        ("mem", job.memory),
     )
     for name, value in options:
         if value is not None:
-            yield f"{name}={value}"
+            yield f"--{name}={value}"
 
 
 def job_hosts(

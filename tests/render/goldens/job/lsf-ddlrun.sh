@@ -12,7 +12,7 @@
 #
 # The launch line contains the numbers of nodes and ranks, too. To change them, render this script
 # again:
-#   envbuild render allreduce-modules --as lsf --nodes N --ranks-per-node N
+#   envbuild job allreduce-modules --on lsf --nodes N --ranks-per-node N -- PROGRAM
 set -euo pipefail
 
 say() {

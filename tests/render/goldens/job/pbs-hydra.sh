@@ -14,7 +14,7 @@
 #
 # Options of qsub go before the file and override the lines above. The launch line contains the
 # numbers of nodes and ranks, too. To change them, render this script again:
-#   envbuild render allreduce-modules --as pbs --nodes N --ranks-per-node N
+#   envbuild job allreduce-modules --on pbs --nodes N --ranks-per-node N -- PROGRAM
 set -euo pipefail
 
 say() {

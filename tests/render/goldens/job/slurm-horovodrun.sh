@@ -15,7 +15,7 @@
 #
 # Options of sbatch go before the file and override the lines above. The launch line contains the
 # numbers of nodes, tasks and CPUs, too. To change them, render this script again:
-#   envbuild render allreduce-modules --as slurm --nodes N --ranks-per-node N
+#   envbuild job allreduce-modules --on slurm --nodes N --ranks-per-node N -- PROGRAM
 set -euo pipefail
 
 say() {
