@@ -117,11 +117,12 @@ def _build_by_engine(
 
     def make(made: Path, scratch: Path) -> None:
         layouts = {}
-        for number, parent in enumerate(requests):
-            folder = scratch / f"parent-{number}"
-            folder.mkdir()
+        for parent, image in images.items():
             digest, place = origins[parent]
-            pinned = pin_image(images[parent], digest)
+            # The engine keeps an image under the path of its layout.
+            folder = scratch / f"sha256-{digest}-{request.arch}"
+            folder.mkdir(exist_ok=True)
+            pinned = pin_image(image, digest)
             layouts[parent] = fetch_layout(pinned, place, requests[parent], folder)
         # buildah 1.28 compares the words after FROM before it replaces variables.
         layouts |= {spelling: layouts[parent] for spelling, parent in names.items()}

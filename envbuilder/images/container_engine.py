@@ -43,32 +43,33 @@ class ContainerEngine:
     ) -> None:
         """Build a Dockerfile into the new folder *layout*. Raises BuildError with the last lines.
 
-        *parents*: the layout of each image that a stage begins with, by each of its spellings.
+        *parents*: the layout of each image that a stage begins with, by each of its spellings;
+        beside *layout*. Its path there becomes a name in the engine's storage.
         """
-        record = layout.with_name("image")
+        folder, record = layout.parent, layout.with_name("image")
         words = [
             *(("--isolation", "chroot") if self._needs_chroot() else ()),
             # In OCI's format an image has no SHELL: buildah 1.28 would ignore that instruction.
             *("--format", "docker", "--arch", ARCHES[arch], "--iidfile", str(record)),
             *(
-                f"--build-context={name}=docker-image://oci:{folder}"
-                for name, folder in parents.items()
+                f"--build-context={name}=docker-image://oci:{parent.relative_to(folder)}"
+                for name, parent in parents.items()
             ),
             *(f"--build-arg={name}={value}" for name, value in file.arguments),
-            *("--file", str(file.path), str(file.folder)),
+            *("--file", str(file.path.resolve()), str(file.folder.resolve())),
         ]
-        self._run([_VERBS[Path(self.program).name], *words], log)
+        self._run([_VERBS[Path(self.program).name], *words], log, folder)
         image = record.read_text(encoding="utf-8").strip()
-        self._run(["push", image, f"oci:{layout}:{_TAG}"], log)
-        self._run(["rmi", image], log)
+        self._run(["push", image, f"oci:{layout.name}:{_TAG}"], log, folder)
+        self._run(["rmi", image], log, folder)
 
     def _needs_chroot(self) -> bool:
         own = "BUILDAH_ISOLATION" in self.host.environ
         return not own and not any(map(self.host.which, _RUNTIMES))
 
-    def _run(self, words: list[str], log: Path) -> None:
+    def _run(self, words: list[str], log: Path, cwd: Path) -> None:
         code = process.follow(
-            [self.program, *words], env=self.host.environ, log=log, timeout=_LIMIT
+            [self.program, *words], env=self.host.environ, log=log, cwd=cwd, timeout=_LIMIT
         )
         if code != 0:
             lines = last_lines(log.read_text(encoding="utf-8", errors="replace"))
