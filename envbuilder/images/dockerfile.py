@@ -14,6 +14,7 @@ from ..target_tools.files import parse_json
 
 # Instructions whose lines may be followed by here-documents.
 _WITH_DOCUMENTS = ("RUN", "COPY", "ADD")
+_WITH_FLAGS = ("FROM", *_WITH_DOCUMENTS)
 # A word as a shell ends it, its quotes included.
 _WORD = re.compile(r"""(?:[^\s"'\\]|\\.|"(?:\\.|[^"\\])*"|'[^']*')+""", re.DOTALL)
 _DOCUMENT = re.compile(r"(\d*)<<(-?)([^<]*)")
@@ -98,7 +99,8 @@ def read_instructions(text: str) -> Iterator[Instruction]:
 def _instruction(number: int, parts: list[str]) -> Instruction:
     keyword, *words = "".join(parts).strip().split(maxsplit=1)
     rest, flags = "".join(words), []
-    while match := re.match(r"(--[a-z]\S*)\s*", rest):
+    has_flags = keyword.upper() in _WITH_FLAGS
+    while has_flags and (match := re.match(r"(--[a-z]\S*)\s*", rest)):
         flags.append(match[1])
         rest = rest[match.end() :]
     return Instruction(number, keyword.upper(), tuple(flags), rest)

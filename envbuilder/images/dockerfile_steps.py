@@ -420,6 +420,10 @@ class _Reader:
         self, instruction: Instruction, document: HereDocument, target: str, owner: str
     ) -> None:
         text = quote(document.text)
+        if "/" in document.name:
+            message = f"{instruction.keyword} {document.word}: a file cannot have this name"
+            self._refuse("base.malformed-line", instruction, message)
+            return
         if document.expands and "\\" in document.text:
             message = f"{instruction.keyword} {document.word} with a backslash is not supported"
             hint = f"quote its name, so that variables are not replaced: <<'{document.name}'"

@@ -90,6 +90,8 @@ def test_a_dockerfile_runs_in_its_order(folder: Path) -> None:
         ("FROM a\nRUN --network=none x\n", 2, "base.unsupported-instruction"),
         ("FROM a\nRUN <<E\nx\n", 2, "base.malformed-line"),
         ("FROM a\nCOPY <<E /x\n\\$\nE\n", 2, "base.unsupported-instruction"),
+        ("FROM a\nCOPY <<../E /x\n../E\n", 2, "base.malformed-line"),
+        ("FROM a\nENV --x=1\n", 2, "base.malformed-variable"),
         ("FROM a\n\nONBUILD RUN x\n", 3, "base.unsupported-instruction"),
         ("FROM a\n\nUSER\n", 3, "base.malformed-line"),
         ("FROM a\nUSER $(id)\n", 2, "base.malformed-line"),
