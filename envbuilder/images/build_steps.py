@@ -12,7 +12,7 @@ STAGED = PurePosixPath("/.envbuild-files")
 # The build writes the variables that the file sets here, a line of NAME=VALUE each.
 SET = PurePosixPath("/.envbuild-variables")
 ONE_STAGE = "a second stage is not supported in a base"
-HINT = "install buildah or podman, which build every Dockerfile, or build it elsewhere: "
+HINT = "install buildah or podman, which read every instruction, or build it elsewhere: "
 HINT += "buildah build -t oci-archive:FILE.tar ."
 
 
