@@ -60,12 +60,7 @@ def named_base(
     # A Dockerfile names an image of a registry.
     fetched = isinstance(found, RegistryImage | BuildFile)
     if not site_counts and (choice.partition or (choice.site and not fetched)):
-        raise UsageError(
-            "option.conflict",
-            "--base cannot be combined with --site or --partition: both state the base system",
-            "leave out --base to use the site's Debian (the key debian: of the site file)",
-            "or add --bind to use the modules of the site on this base",
-        )
+        raise _conflict()
     known = (context.knowledge.components, bases().programs, bases().nvidia_packages)
     if isinstance(found, Path):
         if not found.exists():
@@ -85,6 +80,15 @@ def named_base(
     )
     folder, source = obtain_base(request, context.reporter.say, context.reporter.warn)
     return replace(read_base(folder, *known), source=source)
+
+
+def _conflict() -> UsageError:
+    return UsageError(
+        "option.conflict",
+        "--base cannot be combined with --site or --partition: both state the base system",
+        "leave out --base to use the site's Debian (the key debian: of the site file)",
+        "or add --bind to use the modules of the site on this base",
+    )
 
 
 def _with_options(
