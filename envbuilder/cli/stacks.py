@@ -12,6 +12,7 @@ import typer
 from ..workflow.options import (
     CloneOptions,
     CreateOptions,
+    DockerfileOptions,
     LockOptions,
     PlanOptions,
     RenderOptions,
@@ -165,6 +166,7 @@ def image(
         ),
     ] = False,
     *,
+    build: DockerfileOptions,
     signed: SignatureOptions,
 ) -> None:
     """Build an image, run the smoke test in it, and test the packed image (uses the network).
@@ -178,7 +180,7 @@ def image(
     options = CreateOptions(
         choice,
         target="image",
-        image=ImageOptions(base, tuple(bind or ()), kind.value, candidate),
+        image=ImageOptions(base, tuple(bind or ()), kind.value, candidate, build),
         output=output,
         locked=locked,
         signed=signed,

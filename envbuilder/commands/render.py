@@ -89,10 +89,12 @@ def render(options: RenderOptions, context: Context) -> RenderResult:
             f"{named} applies only to a job, not to the form {form}",
             f"use one of {', '.join(f'--as {each}' for each in jobs)}",
         )
-    if (options.base or options.binds or options.candidate) and form not in _ON_BASE:
+    build = options.build.build_args or options.build.context
+    if (options.base or options.binds or options.candidate or build) and form not in _ON_BASE:
         raise UsageError(
             "option.only-for-image",
-            f"--base, --bind and --candidate apply only to an image, not to the form {form}",
+            "--base, --build-arg, --context, --bind and --candidate apply only to an image, not to "
+            f"the form {form}",
             f"use one of the forms {', '.join(_ON_BASE)}",
         )
     if form not in _FOLDERS:
@@ -179,7 +181,7 @@ def _all(options: RenderOptions, folder: Path, context: Context) -> RenderResult
 
 
 def _inputs(options: RenderOptions, context: Context) -> ImageInputs:
-    asked = ImageOptions(options.base, tuple(options.binds or ()))
+    asked = ImageOptions(options.base, tuple(options.binds or ()), build=options.build)
     try:
         return image_inputs(asked, options.choice, context)
     except UsageError as error:

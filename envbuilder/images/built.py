@@ -1,8 +1,8 @@
 """Bases: what is fetched, and what a user's Dockerfile or definition file makes of that.
 
-Apptainer builds. What it built is kept beside what is fetched, and known by what it is made of: the
-file's steps, all that they copy, and the base that they begin with. What they fetch themselves is
-what it was when they ran, as with every such file.
+buildah or podman builds a Dockerfile, if one is on PATH; otherwise Apptainer builds its steps. The
+result is cached under the hash of its inputs: the file, everything that it copies, and the base
+that it begins with. Whatever the steps download is as of that day.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from ..model.base_image import BaseSource
 from ..target_tools.files import canonical_json, sha256_of
 from .apptainer import find_builder
 from .base import RECORDS
-from .build_file import SET, STAGED, BuildSteps, read_build_file
+from .build_file import read_build_file, read_text
+from .build_steps import SET, STAGED, BuildSteps
+from .container_engine import ContainerEngine, context_paths, find_engine
+from .dockerfile_steps import declared_arguments, prologue, read_parents, section
 from .obtain import (
     ROOT,
     SETTINGS,
@@ -28,10 +31,15 @@ from .obtain import (
     UnpackedBase,
     bases_folder,
     fetch_base,
+    fetch_layout,
+    find_digest,
     make_once,
+    pin_image,
+    settings_of,
+    unpack_layout,
     variables_of,
 )
-from .reference import BuildFile, parse_base
+from .reference import BuildFile, parse_base, parse_registry_image
 
 # Beside the definition file: the base, and what is copied. No name of a user's is like them.
 _DEFINITION, _BASE, _STAGED = ".envbuild.def", ".envbuild-base", ".envbuild-files"
@@ -41,17 +49,41 @@ _SCRIPTS = Path(".singularity.d/env")
 _OF_BASE, _OF_IMAGE = "50-base.sh", "90-environment.sh"
 
 
-def obtain_base(request: BaseRequest, say: Say) -> UnpackedBase:
+def obtain_base(request: BaseRequest, say: Say, warn: Say) -> UnpackedBase:
     """Return a base, fetched or built and unpacked where it is not kept yet; may use the network.
 
-    Raises what ``fetch_base`` does; UsageError for a file whose steps are not understood,
+    *warn*: receives a message about build arguments that a Dockerfile does not declare.
+
+    Raises what ``fetch_base`` does; DocumentError for a file with lines that are not supported,
     BuildError for one whose steps fail, with a log.
     """
     if not isinstance(request.image, BuildFile):
         return fetch_base(request.image, request, say)
     file = request.image
+    if file.kind == "containerfile":
+        text = read_text(file)
+        unused = sorted({name for name, _ in file.arguments} - declared_arguments(text))
+        if unused:
+            warn(f"--build-arg {', '.join(unused)}: {file} does not use it")
+        engine, reason = find_engine(request.host, text)
+        if engine:
+            return _build_by_engine(file, text, engine, request, say)
+        if reason:
+            say(f"{reason}; Apptainer builds {file}")
+    return _build_by_apptainer(file, request, say)
+
+
+def _build_by_apptainer(file: BuildFile, request: BaseRequest, say: Say) -> UnpackedBase:
     steps = read_build_file(file)
+    for note in steps.notes:
+        say(note)
     begun = _parent(file, steps, request, say)
+    builder = find_builder(request.host)
+    name = file.name
+    if file.kind == "containerfile":
+        lines = [*prologue(settings_of(begun.folder.parent)), *steps.sections.splitlines()]
+        steps = steps._replace(sections=section(lines))
+        name = f"{file.name} ({Path(builder.program).name})"
     key = _key(steps, begun.source.sha256)
     kept = bases_folder(request.host) / f"{key}-{request.arch}"
 
@@ -59,13 +91,50 @@ def obtain_base(request: BaseRequest, say: Say) -> UnpackedBase:
         definition = _write(file, steps, begun.folder, scratch / "build")
         log = kept.with_name(f"{kept.name}.log")
         log.unlink(missing_ok=True)
-        find_builder(request.host).build_root(definition, made / ROOT, log, None)
+        builder.build_root(definition, made / ROOT, log, None)
         log.unlink()
         _settle(made, begun.source.variables)
 
-    what = f"building {file} on {begun.source.name} for {request.arch}, once"
+    what = f"building {name} on {begun.source.name} for {request.arch}, once"
     make_once(kept, what, make, say)
-    return UnpackedBase(kept / ROOT, BaseSource(file.name, key, variables_of(kept)))
+    return UnpackedBase(kept / ROOT, BaseSource(name, key, variables_of(kept)))
+
+
+def _build_by_engine(
+    file: BuildFile, text: str, engine: ContainerEngine, request: BaseRequest, say: Say
+) -> UnpackedBase:
+    """Build a Dockerfile on pinned images, which skopeo fetches as it does every base."""
+    caches = bases_folder(request.host)
+    names = read_parents(file, text)
+    images = {name: parse_registry_image(name) for name in names.values()}
+    requests = {name: replace(request, image=image) for name, image in images.items()}
+    origins = {name: find_digest(images[name], requests[name], caches, say) for name in images}
+    digests = {name: digest for name, (digest, _) in origins.items()}
+    copied = [list(_content(path)) for path in context_paths(file, text)]
+    key = _sha256([engine.name, text, list(file.arguments), digests, copied])
+    kept = caches / f"{key}-{request.arch}"
+    name = f"{file.name} ({engine.name})"
+
+    def make(made: Path, scratch: Path) -> None:
+        layouts = {}
+        for parent, image in images.items():
+            digest, place = origins[parent]
+            # The engine keeps an image under the path of its layout.
+            folder = scratch / f"sha256-{digest}-{request.arch}"
+            folder.mkdir(exist_ok=True)
+            pinned = pin_image(image, digest)
+            layouts[parent] = fetch_layout(pinned, place, requests[parent], folder)
+        # buildah 1.28 compares the words after FROM before it replaces variables.
+        layouts |= {spelling: layouts[parent] for spelling, parent in names.items()}
+        log = kept.with_name(f"{kept.name}.log")
+        log.unlink(missing_ok=True)
+        layout = scratch / "built"
+        engine.build(file, layouts, layout, log, request.arch)
+        unpack_layout(layout, made, request, log)
+
+    on = ", ".join(names.values()) or "nothing"
+    make_once(kept, f"building {name} on {on} for {request.arch}, once", make, say)
+    return UnpackedBase(kept / ROOT, BaseSource(name, key, variables_of(kept)))
 
 
 def _parent(file: BuildFile, steps: BuildSteps, request: BaseRequest, say: Say) -> UnpackedBase:
@@ -117,7 +186,7 @@ def _write(file: BuildFile, steps: BuildSteps, base: Path, folder: Path) -> Path
     for number, path in enumerate(steps.staged):
         (folder / _STAGED / str(number)).symlink_to(path)
         lines.append(f"    {_STAGED}/{number} {STAGED}/{number}")
-    here = file.path.parent.resolve()
+    here = file.folder.resolve()
     inside = (each.resolve() for each in steps.files if each.resolve().is_relative_to(here))
     for first in {each.relative_to(here).parts[0] for each in inside}:
         (folder / first).symlink_to(here / first)

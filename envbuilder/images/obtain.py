@@ -85,8 +85,8 @@ def fetch_base(image: RegistryImage | ImageFile, request: BaseRequest, say: Say)
     with tempfile.TemporaryDirectory(prefix=".asking-", dir=caches) as own:
         if isinstance(image, ImageFile) and image.path.is_dir():
             image = _with_own_index(image, Path(own))
-        sha256, at = _digest(image, request, caches, say)
-        pinned = _pinned(image, sha256)
+        sha256, at = find_digest(image, request, caches, say)
+        pinned = pin_image(image, sha256)
         kept = caches / f"{sha256}-{request.arch}"
 
         def make(made: Path, scratch: Path) -> None:
@@ -99,7 +99,7 @@ def fetch_base(image: RegistryImage | ImageFile, request: BaseRequest, say: Say)
                 _unpack_sif(source, made, request)
             else:
                 log = kept.with_name(f"{kept.name}.log")
-                _unpack(_fetched(source, at, request, scratch), made, request, log)
+                unpack_layout(fetch_layout(source, at, request, scratch), made, request, log)
 
         make_once(kept, f"fetching {pinned} for {request.arch} once", make, say)
         return UnpackedBase(kept / ROOT, BaseSource(image.name, sha256, variables_of(kept)))
@@ -165,7 +165,7 @@ def bases_folder(host: LocalMachine) -> Path:
     return folder
 
 
-def _pinned(image: RegistryImage | ImageFile, sha256: str) -> RegistryImage | ImageFile:
+def pin_image(image: RegistryImage | ImageFile, sha256: str) -> RegistryImage | ImageFile:
     if isinstance(image, RegistryImage):
         return RegistryImage(image.registry, image.repository, digest=sha256)
     return image
@@ -186,7 +186,7 @@ def _locations(image: RegistryImage, copies: Mapping[str, Sequence[str]]) -> Ite
         yield _Location(image.registry, not is_loopback(image.registry))
 
 
-def _digest(
+def find_digest(
     image: RegistryImage | ImageFile, request: BaseRequest, caches: Path, say: Say
 ) -> tuple[str, _Location | None]:
     """Return the digest of a base, and where a tag was found; of a file that of its bytes."""
@@ -244,7 +244,7 @@ def _from_first(
     )
 
 
-def _fetched(
+def fetch_layout(
     pinned: RegistryImage | ImageFile, at: _Location | None, request: BaseRequest, scratch: Path
 ) -> Path:
     """Copy an image into a layout of OCI in a scratch folder."""
@@ -286,7 +286,7 @@ def _skopeo(words: Sequence[str], request: BaseRequest, cwd: Path, limit: float)
     raise BuildError("base.skopeo-failed", redact(why, host.environ).text)
 
 
-def _unpack(layout: Path, made: Path, request: BaseRequest, log: Path) -> None:
+def unpack_layout(layout: Path, made: Path, request: BaseRequest, log: Path) -> None:
     """Unpack an image for the architecture that is asked for; keep its settings beside it."""
     settings = _settings(layout)
     arch = settings.get("architecture")
@@ -350,8 +350,12 @@ def _untar(image: ImageFile, made: Path, request: BaseRequest) -> None:
         )
 
 
+def settings_of(kept: Path) -> dict[str, Any]:
+    """Return the ``config`` of the image that a cached base was unpacked from."""
+    path = kept / SETTINGS
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
 def variables_of(kept: Path) -> tuple[str, ...]:
     """Return the variables that a base that is kept sets, ``NAME=VALUE``; none of an archive's."""
-    path = kept / SETTINGS
-    settings = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return tuple(each for each in settings.get("Env") or () if "=" in each)
+    return tuple(each for each in settings_of(kept).get("Env") or () if "=" in each)

@@ -72,14 +72,25 @@ class ImageFile:
 
 @dataclass(frozen=True)
 class BuildFile:
-    """A Dockerfile or a definition file, which makes a base of another one."""
+    """A Dockerfile or a definition file, which makes a base of another one.
+
+    Of a Dockerfile: ``context``: the folder that COPY reads, None for that of the file.
+    ``arguments``: the values of ``--build-arg``.
+    """
 
     kind: Literal["containerfile", "definition"]
     path: Path
+    context: Path | None = None
+    arguments: tuple[tuple[str, str], ...] = ()
 
     @property
     def name(self) -> str:
         return self.path.name
+
+    @property
+    def folder(self) -> Path:
+        """The folder that the paths in the file are relative to."""
+        return self.context or self.path.parent
 
     def __str__(self) -> str:
         return self.name
@@ -92,7 +103,7 @@ Named = RegistryImage | ImageFile | BuildFile
 def parse_base(text: str, cwd: Path) -> Named | Path:
     """Return what ``--base`` names; a path is a folder that holds a system. Raises UsageError."""
     if text.startswith(REGISTRY):
-        return _of_registry(text.removeprefix(REGISTRY))
+        return parse_registry_image(text.removeprefix(REGISTRY))
     try:
         return _of_path(text, cwd)
     except PermissionError as error:
@@ -130,7 +141,8 @@ def _there(path: Path, text: str) -> Path:
     return path
 
 
-def _of_registry(text: str) -> RegistryImage:
+def parse_registry_image(text: str) -> RegistryImage:
+    """Return the image that a name without ``docker://`` means. Raises UsageError."""
     host, slash, rest = text.partition("/")
     if "@" in host and slash:
         # Not shown: it is a password, as often as not.

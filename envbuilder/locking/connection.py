@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import re
-import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from email.message import Message
 from functools import cached_property
-from http.client import HTTPException, HTTPMessage, HTTPResponse, IncompleteRead
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
-from urllib.request import OpenerDirector, Request
 
 from ..redaction.secret_queries import without_secret_queries, without_secret_query
 from ..target_tools.files import CHUNK, parse_json, sha256_of
-from ..target_tools.http_client import make_opener, reason, with_retries
+from ..target_tools.http_client import with_retries
 from ..target_tools.names import normalize
 from ..target_tools.processes import now
 from .settings import PipSettings
 
 if TYPE_CHECKING:
     from pypi_simple import ProjectPage
+    from requests import Response
+
+    from .pip_session import PipSession
 
 T = TypeVar("T")
 
@@ -53,51 +54,50 @@ class Connection:
 
     def project_page(self, index: str, name: str) -> ProjectPage | None:
         """Return what an index says of a project; None: it does not have it."""
+        from .pip_session import status
+
         try:
             return self.page(f"{index.rstrip('/')}/{normalize(name)}/", name, place=index)
         except Unreachable as problem:
-            if getattr(problem.__cause__, "code", None) != _GONE:
+            if status(problem.__cause__) != _GONE:
                 raise
         return None
 
     def page(self, url: str, name: str, place: str | None = None) -> ProjectPage:
         """Return what a page of links says of a project. Raises Unreachable; it names *place*."""
-        request = Request(_CREDENTIALS.sub("", url), headers={"Accept": _ACCEPT})  # noqa: S310
 
-        def read(answer: HTTPResponse) -> tuple[str, HTTPMessage, bytes]:
-            return answer.geturl(), answer.headers, _body(answer)
+        def read(answer: Response) -> tuple[str, str, bytes]:
+            return answer.url, answer.headers.get("Content-Type", ""), _body(answer)
 
         with _told_of(place or url):
-            return _page(*self._ask(request, read), name)
+            return _page(*self._ask(url, read, accept=_ACCEPT), name)
 
     def read_whole(self, url: str) -> tuple[str, int]:
         """Return sha256 and bytes of a file by fetching it; raises Unreachable."""
 
-        def read(answer: HTTPResponse) -> tuple[str, int]:
+        def read(answer: Response) -> tuple[str, int]:
             whole, size = hashlib.sha256(), 0
-            for chunk in iter(lambda: answer.read(CHUNK), b""):
+            for chunk in answer.iter_content(CHUNK):
                 whole.update(chunk)
                 size += len(chunk)
             return whole.hexdigest(), size
 
         with _told_of(url):
-            return self._ask(Request(_CREDENTIALS.sub("", url)), read)  # noqa: S310
+            return self._ask(url, read)
 
     def fetch(self, url: str, target: Path) -> str:
         """Write a file and return its sha256. Raises Unreachable, with nothing written."""
         partial = target.with_name(f".{target.name}.part")
 
-        def read(answer: HTTPResponse) -> str:
+        def read(answer: Response) -> str:
             with partial.open("wb") as stream:
-                for chunk in iter(lambda: answer.read(CHUNK), b""):
+                for chunk in answer.iter_content(CHUNK):
                     stream.write(chunk)
-            if answer.length:  # bytes that were announced and did not come
-                raise IncompleteRead(b"", answer.length)
             return str(sha256_of(partial))
 
         try:
             with _told_of(url):
-                found = self._ask(Request(_CREDENTIALS.sub("", url)), read)  # noqa: S310
+                found = self._ask(url, read)
             partial.replace(target)
         finally:
             partial.unlink(missing_ok=True)
@@ -105,38 +105,46 @@ class Connection:
 
     def size(self, url: str) -> int | None:
         """Return the bytes of a file, None where the server does not say: nothing hangs on it."""
-        request = Request(_CREDENTIALS.sub("", url), method="HEAD")  # noqa: S310
         try:
-            length = self._ask(
-                request, lambda answer: answer.headers.get("Content-Length") or "", 0
-            )
-        except (OSError, ValueError, HTTPException):
+            length = self._ask(url, _announced_length, 0, method="HEAD")
+        except (OSError, ValueError):
             return None
         return int(length) if length.isdigit() else None
 
     def _ask(
-        self, request: Request, read: Callable[[HTTPResponse], T], retries: int | None = None
+        self,
+        url: str,
+        read: Callable[[Response], T],
+        retries: int | None = None,
+        *,
+        method: str = "GET",
+        accept: str = "*/*",
     ) -> T:
         """Return what *read* makes of the answer; *retries*: None for as many as pip does."""
-        retries = self._settings.retries if retries is None else retries
+        from .pip_session import READ_ERRORS, may_pass
+
+        address = _CREDENTIALS.sub("", url)
+        headers = {"Accept": accept}
 
         def ask() -> T:
-            with self._opener.open(request, timeout=self._settings.timeout) as answer:
-                return read(answer)
+            with self._session.request(
+                method, address, headers=headers, stream=True, allow_redirects=True
+            ) as answer:
+                answer.raise_for_status()
+                try:
+                    return read(answer)
+                except READ_ERRORS as error:
+                    raise OSError(str(error)) from error
 
-        return with_retries(ask, request.full_url, retries)
+        retries = self._settings.retries if retries is None else retries
+        return with_retries(ask, address, retries, may_pass)
 
     @cached_property
-    def _opener(self) -> OpenerDirector:
-        settings = self._settings
-        opener: OpenerDirector = make_opener(
-            places=(*settings.indexes, *settings.find_links),
-            cert=self._cert or _bundled_certificates(),
-            client_cert=settings.client_cert,
-            proxy=settings.proxy,
-            trusted_hosts=settings.trusted_hosts,
-        )
-        return opener
+    def _session(self) -> PipSession:
+        # lazy import: 0.2 s
+        from .pip_session import PipSession
+
+        return PipSession(self._settings, self._cert)
 
 
 @contextmanager
@@ -145,53 +153,45 @@ def _told_of(place: str) -> Iterator[None]:
     # lazy import: 0.3 s
     from pypi_simple import UnsupportedRepoVersionError
 
+    from .pip_session import reason
+
     try:
         yield
     # That of a certificate that is not there is an OSError too.
     except OSError as error:
         raise Unreachable(place, reason(error)) from error
-    except (ValueError, HTTPException, UnsupportedRepoVersionError) as error:
+    except (ValueError, UnsupportedRepoVersionError) as error:
         raise Unreachable(place, error) from error
 
 
-def _announced_length(answer: HTTPResponse) -> str:
+def _announced_length(answer: Response) -> str:
     return answer.headers.get("Content-Length") or ""
 
 
-def _body(answer: HTTPResponse) -> bytes:
-    """Return the body of a page. Raises ValueError where it takes too long, or IncompleteRead.
+def _body(answer: Response) -> bytes:
+    """Return the body of a page. Raises ValueError where it takes too long, or urllib3's HTTPError.
 
     The timeout of a connection is for each piece that arrives, so a server that sends little by
     little would never be given up.
     """
     end = now() + PAGE_SECONDS
     pieces = []
-    for piece in iter(lambda: answer.read1(CHUNK), b""):
+    for piece in iter(lambda: answer.raw.read1(CHUNK), b""):
         pieces.append(piece)
         if now() > end:
             raise ValueError(f"the page did not arrive within {PAGE_SECONDS:g} s")
-    if answer.length:  # bytes that were announced and did not come; only read() notices
-        raise IncompleteRead(b"".join(pieces), answer.length)
     return b"".join(pieces)
 
 
-def _page(url: str, headers: HTTPMessage, body: bytes, name: str) -> ProjectPage:
+def _page(url: str, content_type: str, body: bytes, name: str) -> ProjectPage:
     """Raises ValueError for what is no page of an index."""
     from pypi_simple import ProjectPage
 
-    kind = headers.get_content_type()
+    header = Message()
+    header["Content-Type"] = content_type
+    kind = header.get_content_type()
     if kind == _JSON:
         return ProjectPage.from_json_data(parse_json(body), url)
     if kind in _HTML:
-        return ProjectPage.from_html(name, body, url, headers.get_content_charset())
+        return ProjectPage.from_html(name, body, url, header.get_content_charset())
     raise ValueError(f"the content type is {kind}")
-
-
-def _bundled_certificates() -> str | None:
-    """Return the certificates that came with requests, for a Python that finds none of a system."""
-    paths = ssl.get_default_verify_paths()
-    if paths.cafile or paths.capath:
-        return None
-    from certifi import where
-
-    return where()

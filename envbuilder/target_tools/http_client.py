@@ -123,18 +123,24 @@ def make_opener(
     )
 
 
-def with_retries(act: "Callable[[], T]", url: str, retries: "int | None" = None) -> "T":
+def with_retries(
+    act: "Callable[[], T]",
+    url: str,
+    retries: "int | None" = None,
+    temporary: "Callable[[OSError, str], bool] | None" = None,
+) -> "T":
     """Call *act*, which opens *url*, and retry after temporary errors; return its result.
 
-    Raises OSError, the base class of urllib's errors.
+    Raises OSError, the base class of urllib's errors. *temporary*: by default ``may_pass``.
     """
+    temporary = temporary or may_pass
     for pause in (*PAUSES[:retries], None):
         try:
             return attempt(act)
         except OSError as error:
             if isinstance(error, urllib.error.HTTPError):
                 error.close()
-            if pause is None or not may_pass(error, url):
+            if pause is None or not temporary(error, url):
                 raise
         time.sleep(pause)
     raise AssertionError("the last attempt returns or raises")

@@ -18,6 +18,7 @@ from ..images import (
     parse_base,
     read_base,
 )
+from ..images.reference import Named
 from ..knowledge.entries import check_choice
 from ..knowledge.terms import Arch
 from ..machine.host import LocalMachine
@@ -28,7 +29,7 @@ from ..text import shown
 from .context import Context
 from .emulate import check_arch_runs, check_runs_here
 from .load import PlanInputs
-from .options import PlanOptions
+from .options import DockerfileOptions, PlanOptions
 from .site_contents import site_search
 
 
@@ -36,11 +37,14 @@ def named_base(
     named: str | None,
     choice: PlanOptions,
     context: Context,
+    build: DockerfileOptions | None = None,
     *,
     site_counts: bool = False,
     folder: Path | None = None,
 ) -> BaseImage | None:
     """Return what a base holds, fetched where it is not here; None where none is *named*.
+
+    *build*: refused for a base that is not a Dockerfile.
 
     ``--site`` then says whose copies of registries are asked, and nothing else, unless it counts:
     its modules are bound, or a document stated the base (*site_counts*). *folder*: what a path is
@@ -48,18 +52,15 @@ def named_base(
     Raises UsageError for a base that no image can begin with, BuildError for one that cannot be
     fetched.
     """
-    if named is None:
+    found = parse_base(named, folder or context.cwd) if named else None
+    if build:
+        found = _with_options(found, build, context)
+    if named is None or found is None:
         return None
-    found = parse_base(named, folder or context.cwd)
     # A Dockerfile names an image of a registry.
     fetched = isinstance(found, RegistryImage | BuildFile)
     if not site_counts and (choice.partition or (choice.site and not fetched)):
-        raise UsageError(
-            "option.conflict",
-            "--base cannot be combined with --site or --partition: both state the base system",
-            "leave out --base to use the site's Debian (the key debian: of the site file)",
-            "or add --bind to use the modules of the site on this base",
-        )
+        raise _conflict()
     known = (context.knowledge.components, bases().programs, bases().nvidia_packages)
     if isinstance(found, Path):
         if not found.exists():
@@ -77,8 +78,44 @@ def named_base(
     request = BaseRequest(
         found, arch, LocalMachine(context.environ), site.registries if site else {}
     )
-    folder, source = obtain_base(request, context.reporter.say)
+    folder, source = obtain_base(request, context.reporter.say, context.reporter.warn)
     return replace(read_base(folder, *known), source=source)
+
+
+def _conflict() -> UsageError:
+    return UsageError(
+        "option.conflict",
+        "--base cannot be combined with --site or --partition: both state the base system",
+        "leave out --base to use the site's Debian (the key debian: of the site file)",
+        "or add --bind to use the modules of the site on this base",
+    )
+
+
+def _with_options(
+    base: Named | Path | None, options: DockerfileOptions, context: Context
+) -> Named | Path | None:
+    """Return a base with the options of a Dockerfile. Raises UsageError for any other base."""
+    if not options.build_args and options.context is None:
+        return base
+    if not isinstance(base, BuildFile) or base.kind != "containerfile":
+        option = "--build-arg" if options.build_args else "--context"
+        raise UsageError(
+            "option.without-dockerfile",
+            f"{option} needs a Dockerfile as the base",
+            "add --base DOCKERFILE",
+        )
+    folder = context.cwd / options.context if options.context else None
+    if folder and not folder.is_dir():
+        raise UsageError("option.not-a-folder", f"--context {options.context} is not a folder")
+    pairs = [text.partition("=") for text in options.build_args or ()]
+    for name, sign, _ in pairs:
+        if not (sign and name.isidentifier()):
+            raise UsageError(
+                "option.malformed-build-arg",
+                f"--build-arg {shown(name)} is not NAME=VALUE",
+                "example: --build-arg PYTHON_VERSION=3.11",
+            )
+    return replace(base, context=folder, arguments=tuple((name, value) for name, _, value in pairs))
 
 
 def _registries_of(name: str | None, context: Context) -> Site | None:

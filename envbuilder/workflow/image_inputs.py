@@ -53,6 +53,7 @@ def image_inputs(asked: ImageOptions, choice: PlanOptions, context: Context) -> 
         stated.base,
         choice,
         context,
+        asked.build,
         site_counts=bool(bound) or stated.by_document,
         folder=stated.folder,
     )

@@ -191,16 +191,39 @@ class SignatureOptions:
 
 
 @dataclass(frozen=True)
+class DockerfileOptions:
+    """Of a Dockerfile that is the base of an image."""
+
+    build_args: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--build-arg",
+            metavar="NAME=VALUE",
+            help="The value of an ARG of the Dockerfile that is the base. May be repeated.",
+        ),
+    ] = None
+    context: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="The folder that COPY of the Dockerfile reads (default: that of the Dockerfile).",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
 class ImageOptions:
     """What an image begins with, which folders it binds in, and what it is packed as.
 
-    ``candidate``: it is kept without a proof over GPUs, where there are none.
+    ``candidate``: it is kept without a proof over GPUs, where there are none. ``build``: of a
+    Dockerfile that is its base.
     """
 
     base: str | None = None
     binds: tuple[str, ...] = ()
     format: ImageFormat = "sif"
     candidate: bool = False
+    build: DockerfileOptions = field(default_factory=DockerfileOptions)
 
 
 @dataclass(frozen=True)
@@ -400,6 +423,7 @@ class RenderOptions:
     candidate: Annotated[
         bool, typer.Option("--candidate", help="For image and def: as of envbuild image.")
     ] = False
+    build: DockerfileOptions = field(default_factory=DockerfileOptions)
     size: JobSize = field(default_factory=JobSize)
     choice: EnvironmentOptions
     root: RootOption = None

@@ -83,16 +83,42 @@ def test_a_dockerfile_is_refused_before_anything_is_fetched_for_it(
     tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "Dockerfile"
-    file.write_text("FROM debian:12\nUSER me\n")
+    file.write_text("FROM debian:12\nONBUILD USER me\nCOPY gone /x\n")
     done = image(tools, tmp_path / "output", "--base", file)
-    assert (done.exit_code, problem_ids(done.stdout)) == (2, ["base.unsupported-instruction"])
+    assert (done.exit_code, problem_ids(done.stdout)) == (
+        2,
+        ["base.unsupported-instruction", "base.source-missing"],
+    )
     assert f"{file}:2: " in done.stderr.replace("\n", "")
-    assert "USER" in done.stderr
+    assert f"{file}:3: " in done.stderr.replace("\n", "")
+    assert "ONBUILD" in done.stderr
     assert "buildah build" in done.stderr
     monkeypatch.setattr(emulated, "emulator", lambda _host, _arch: None)
     done = image(tools, tmp_path / "output", "--base", file, "--arch", "ppc64le")
     assert (done.exit_code, problem_ids(done.stdout)) == (9, ["emulation.no-emulator"])
     assert "ppc64le" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("base", "options", "problem_id"),
+    [
+        ("system", ("--build-arg", "A=1"), "option.without-dockerfile"),
+        ("ours.def", ("--context", "."), "option.without-dockerfile"),
+        (None, ("--build-arg", "A=1"), "option.without-dockerfile"),
+        ("Dockerfile", ("--build-arg", "A"), "option.malformed-build-arg"),
+        ("Dockerfile", ("--build-arg", "A-B=1"), "option.malformed-build-arg"),
+        ("Dockerfile", ("--context", "none"), "option.not-a-folder"),
+    ],
+)
+def test_options_of_a_dockerfile_need_one(
+    base: str | None, options: tuple[str, str], problem_id: str, tools: Path, tmp_path: Path
+) -> None:
+    system(tmp_path / "system")
+    (tmp_path / "ours.def").write_text("Bootstrap: docker\nFrom: debian:12\n")
+    (tmp_path / "Dockerfile").write_text("FROM debian:12\n")
+    of_base = ("--base", tmp_path / base) if base else ("--site", "debian-ppc64le")
+    done = image(tools, tmp_path / "output", *of_base, *options)
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, [problem_id])
 
 
 def test_a_base_that_lacks_what_the_recipe_needs(tools: Path, tmp_path: Path) -> None:

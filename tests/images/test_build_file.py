@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envbuilder.errors import UsageError
+from envbuilder.errors import DocumentError, EnvbuildError
 from envbuilder.images import BuildFile, ImageFile, parse_base
 from envbuilder.images.build_file import BuildSteps, read_build_file
 
@@ -51,28 +51,26 @@ def test_a_dockerfile_runs_in_its_order(folder: Path) -> None:
     steps = dockerfile(folder, DOCKERFILE)
     assert steps.parent == "docker://debian:12"
     assert steps.staged == (folder / "tool.sh", folder / "conf", folder / "tool.sh")
-    assert [line.strip() for line in steps.sections.splitlines()] == [
-        "%post -c /bin/bash",
-        "set -e",
-        "cd /",
-        "export LANG=C.UTF-8",
-        'export TOP="/opt/our tools"',
-        "export JOBS=2",
-        """/bin/sh -c 'echo one &&     echo '"'"'two  blanks'"'"' >/one'""",
-        "mkdir -p /opt/own/",
+    assert steps.sections.splitlines() == [
+        'export LANG=C.UTF-8 TOP="/opt/our tools"'.replace('"', "'"),
+        "envbuild_arg JOBS 2",
+        """envbuild_run /bin/sh -c 'echo one &&     echo '"'"'two  blanks'"'"' >/one'""",
+        "chown -hR 0:0 /.envbuild-files/0",
+        "[ -d /opt/own/ ] || { mkdir -p /opt/own/; chown 0:0 /opt/own/; }",
         "cp -a /.envbuild-files/0 /opt/own/tool.sh",
-        "mkdir -p /opt/own/",
-        "cp -a /.envbuild-files/1/. /opt/own/",
+        "chown -hR 0:0 /.envbuild-files/1",
+        "[ -d /opt/own/ ] || { mkdir -p /opt/own/; chown 0:0 /opt/own/; }",
+        "find /.envbuild-files/1 -mindepth 1 -maxdepth 1 -exec cp -a -t /opt/own/ {} +",
         "mkdir -p /opt/own",
         "cd /opt/own",
-        """/bin/sh -c 'x=1; echo $x "$TOP"'""",
+        """envbuild_run /bin/sh -c 'x=1; echo $x "$TOP"'""",
+        "chown -hR 0:0 /.envbuild-files/2",
         'mkdir -p "$(dirname /usr/local/bin/tool)"',
-        "if [ -d /usr/local/bin/tool ]; then to=/usr/local/bin/tool/tool.sh; "
-        "else to=/usr/local/bin/tool; fi",
-        'cp -a /.envbuild-files/2 "$to"',
+        "if [ -d /usr/local/bin/tool ]; then cp -a /.envbuild-files/2 /usr/local/bin/tool/tool.sh; "
+        "else cp -a /.envbuild-files/2 /usr/local/bin/tool; fi",
         "printf '%s=%s\\n' LANG \"${LANG}\" >>/.envbuild-variables",
         "printf '%s=%s\\n' TOP \"${TOP}\" >>/.envbuild-variables",
-        "rm -rf /.envbuild-files",
+        "rm -rf /.envbuild-files /.envbuild-script",
     ]
 
 
@@ -82,22 +80,37 @@ def test_a_dockerfile_runs_in_its_order(folder: Path) -> None:
         ("FROM a\nFROM b\n", 2, "base.several-stages"),
         ("FROM a AS b\nRUN x\nFROM a AS c\n", 3, "base.several-stages"),
         ("FROM a\nCOPY --from=b /x /x\n", 2, "base.unsupported-instruction"),
-        ("FROM a\nCOPY --chown=1 tool.sh /x\n", 2, "base.unsupported-instruction"),
-        ('FROM a\nRUN ["x"]\n', 2, "base.unsupported-instruction"),
-        ("FROM a\nRUN --mount=type=cache x\n", 2, "base.unsupported-instruction"),
-        ("FROM a\nRUN <<E\nx\nE\n", 2, "base.unsupported-instruction"),
-        ("FROM a\n\nUSER me\n", 3, "base.unsupported-instruction"),
+        ("FROM a\nCOPY --link tool.sh /x\n", 2, "base.unsupported-instruction"),
+        ("FROM a\nCOPY /x\n", 2, "base.malformed-line"),
+        ("FROM a\nRUN --mount=type=cache,from=b,target=/x x\n", 2, "base.unsupported-instruction"),
+        ("FROM a\nRUN --mount=target=/x x\n", 2, "base.unsupported-instruction"),
+        ("FROM a\nRUN --mount=type=secret,id=b x\n", 2, "base.unsupported-instruction"),
+        ("FROM a\nRUN --mount=type=ssh x\n", 2, "base.unsupported-instruction"),
+        ("FROM a\nRUN --mount=type=tmpfs,target=/x x\n", 2, "base.unsupported-instruction"),
+        ("FROM a\nRUN --network=none x\n", 2, "base.unsupported-instruction"),
+        ("FROM a\nRUN <<E\nx\n", 2, "base.malformed-line"),
+        ("FROM a\nCOPY <<E /x\n\\$\nE\n", 2, "base.unsupported-instruction"),
+        ("FROM a\nCOPY <<../E /x\n../E\n", 2, "base.malformed-line"),
+        ("FROM a\nENV --x=1\n", 2, "base.malformed-variable"),
+        ("FROM a\n\nONBUILD RUN x\n", 3, "base.unsupported-instruction"),
+        ("FROM a\n\nUSER\n", 3, "base.malformed-line"),
+        ("FROM a\nUSER $(id)\n", 2, "base.malformed-line"),
+        ("FROM a\nSHELL /bin/bash -c\n", 2, "base.malformed-line"),
+        ("FROM scratch\n", 1, "base.unsupported-instruction"),
         ("FROM a\nADD https://x/y /y\n", 2, "base.unsupported-instruction"),
         ("FROM a\nADD x.tar.gz /y\n", 2, "base.unsupported-instruction"),
         ("FROM a\nCOPY tool.* /y\n", 2, "base.unsupported-instruction"),
-        ("FROM a\nCOPY tool.sh $X/y\n", 2, "base.unsupported-instruction"),
+        ("FROM a\nCOPY tool.sh ${X%y}/y\n", 2, "base.malformed-line"),
         ("FROM a\nCOPY ../x /y\n", 2, "base.source-outside"),
         ("FROM a\nCOPY gone /y\n", 2, "base.source-missing"),
         ("FROM a\nCOPY tool.sh conf /y\n", 2, "base.target-not-folder"),
         ("FROM a\nCOPY 'tool.sh /y\n", 2, "base.malformed-line"),
-        ("FROM a\nENV A 1 2\n", 2, "base.malformed-line"),
+        ('FROM a\nENV A=b"c d"e\n', 2, "base.malformed-line"),
+        ("FROM a\nENV A=$(id)\n", 2, "base.malformed-line"),
         ("FROM a\nENV A-B=1\n", 2, "base.malformed-variable"),
-        ("FROM a\nARG B\n", 2, "base.undefined-variable"),
+        ("FROM a\nARG B-C\n", 2, "base.malformed-variable"),
+        ("FROM a\nARG A=1 B=$A\n", 2, "base.unsupported-instruction"),
+        ("FROM a\nENV A= B=1\n", 2, "base.malformed-line"),
         ("ARG B=1\nFROM $A\n", 2, "base.undefined-variable"),
         ("ARG B=1\nRUN x\n", 2, "base.no-parent"),
         ("ARG B=1\n", 1, "base.no-parent"),
@@ -108,11 +121,32 @@ def test_a_dockerfile_runs_in_its_order(folder: Path) -> None:
 def test_what_a_dockerfile_cannot_say_is_refused_by_line(
     folder: Path, text: str, line: int, problem_id: str
 ) -> None:
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(DocumentError) as refused:
         dockerfile(folder, text)
-    assert refused.value.id == problem_id
-    assert str(refused.value).startswith(f"{folder / 'Dockerfile'}:{line}: ")
-    assert refused.value.problems[0].hints
+    [problem] = refused.value.problems
+    assert problem.id == problem_id
+    assert problem.message.startswith(f"{folder / 'Dockerfile'}:{line}: ")
+    assert problem.hints
+
+
+def test_every_refused_line_of_a_file_is_reported(folder: Path) -> None:
+    text = "FROM a\nONBUILD RUN x\nRUN true\nCOPY gone also-gone /x/\nRUN --mount=type=ssh x\n"
+    with pytest.raises(DocumentError) as refused:
+        dockerfile(folder, text)
+    lines = [problem.message.split(":")[1:3] for problem in refused.value.problems]
+    assert lines == [
+        ["2", " ONBUILD is not supported"],
+        ["4", " COPY"],
+        ["4", " COPY"],
+        ["5", " RUN --mount=type=ssh is not supported"],
+    ]
+    with pytest.raises(DocumentError) as refused:
+        definition(folder, "Bootstrap: yum\nFrom: a\n%setup\n%files\n  gone /x\n")
+    assert [problem.id for problem in refused.value.problems] == [
+        "base.unsupported-bootstrap",
+        "base.unsupported-section",
+        "base.source-missing",
+    ]
 
 
 DEFINITION = """\
@@ -168,7 +202,7 @@ def test_the_sections_of_a_definition_file_stay_as_they_are(folder: Path) -> Non
 def test_what_a_definition_file_cannot_say_is_refused_by_line(
     folder: Path, text: str, line: int, problem_id: str
 ) -> None:
-    with pytest.raises(UsageError) as refused:
+    with pytest.raises(DocumentError) as refused:
         definition(folder, text)
     assert refused.value.id == problem_id
     assert str(refused.value).startswith(f"{folder / 'ours.def'}:{line}: ")
@@ -223,5 +257,5 @@ def test_whatever_a_file_says_it_is_read_or_refused(
     path = tmp_path_factory.getbasetemp() / "Dockerfile"
     path.write_text("FROM a\n" + text, encoding="utf-8")
     for file in (BuildFile("containerfile", path), BuildFile("definition", path)):
-        with contextlib.suppress(UsageError):
+        with contextlib.suppress(EnvbuildError):
             assert read_build_file(file).parent

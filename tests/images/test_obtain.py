@@ -74,7 +74,7 @@ class Stubs:
             "SECRET_TOKEN": "pass99word",
         }
         request = BaseRequest(image, arch, LocalMachine(environ), copies or {})
-        return obtain_base(request, said.append), said
+        return obtain_base(request, said.append, said.append), said
 
     def refused(
         self, error: type[EnvbuildError], **words: str | Mapping[str, Sequence[str]]
@@ -237,7 +237,7 @@ def test_what_is_unpacked_is_what_was_hashed(
     with tarfile.open(archive, "w") as tar:
         tar.add(stubs.folder / "system", ".")
     good = index.read_bytes()
-    digest = obtain._digest
+    digest = obtain.find_digest
 
     def swap(*arguments: object) -> object:
         found = digest(*arguments)  # type: ignore[arg-type]
@@ -245,7 +245,7 @@ def test_what_is_unpacked_is_what_was_hashed(
         index.write_bytes(b"another")
         return found
 
-    monkeypatch.setattr(obtain, "_digest", swap)
+    monkeypatch.setattr(obtain, "find_digest", swap)
     if kind == "file":
         assert "debian.tar" in stubs.refused(BuildError, base="debian.tar")
         return

@@ -159,6 +159,44 @@ def test_a_password_of_netrc_opens_it_too(tmp_path: Path, monkeypatch: pytest.Mo
         assert mpi4py(served.settings()) == expected(served)
 
 
+def test_a_redirect_gets_the_credentials_of_its_own_host() -> None:
+    with serving(Served({"/simple/mpi4py/": PAGE, **FILES}, password="b:2")) as other:
+        target = other.url.replace("localhost", "127.0.0.1")
+        received = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                received.append(self.headers.get("Authorization"))
+                self.send_response(308)
+                self.send_header("Location", target + self.path)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *arguments: object) -> None:
+                pass
+
+        with serving_by(Handler) as address:
+            places = [address.replace("//", "//a:1@"), target.replace("//", "//b:2@")]
+            indexes = tuple(f"{place}/simple" for place in places)
+            found = mpi4py(PipSettings(indexes=indexes, retries=0, timeout=5))
+        assert found.url == f"{target}/files/{FILE}"
+        assert received == ["Basic " + b64encode(b"a:1").decode()]
+
+
+def test_requests_go_through_the_proxy_but_for_hosts_without_one() -> None:
+    host = "http://index.invalid"
+    page = html(f'<a href="{host}/{FILE}#sha256={SHA256}">{FILE}</a>')
+    pages = {f"{host}/simple/mpi4py/": page, f"{host}/{FILE}": FILES[f"/files/{FILE}"]}
+    with (
+        serving(Served(pages)) as served,
+        serving(Served({"/simple/mpi4py/": PAGE, **FILES})) as near,
+    ):
+        settings = served.settings(indexes=(f"{host}/simple",), proxy=served.url)
+        assert mpi4py(settings).url == f"{host}/{FILE}"
+        assert mpi4py(near.settings(proxy=served.url)) == expected(near)
+        assert served.asked == [f"GET {host}/simple/mpi4py/", f"HEAD {host}/{FILE}"]
+
+
 def test_what_the_index_lacks_is_told_from_an_index_that_is_silent() -> None:
     with serving(Served({"/simple/mpi4py/": PAGE, **FILES})) as served:
         with pytest.raises(Refusal, match=r"sources of mpi4py 3\.1\.6"):

@@ -1,0 +1,50 @@
+"""What a user's Dockerfile or definition file does to a base, and everything that it may not."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from ..errors import DocumentError, Problem
+
+# The build has the copied files here, each source under its number.
+STAGED = PurePosixPath("/.envbuild-files")
+# The build writes the variables that the file sets here, a line of NAME=VALUE each.
+SET = PurePosixPath("/.envbuild-variables")
+ONE_STAGE = "a second stage is not supported in a base"
+HINT = "install buildah or podman, which read every instruction, or build it elsewhere: "
+HINT += "buildah build -t oci-archive:FILE.tar ."
+
+
+class BuildSteps(NamedTuple):
+    """The steps that turn one base into another.
+
+    ``parent``: the base that it begins with, as ``--base`` names it, relative to the file.
+    ``sections``: of a definition file, all behind its first lines. ``staged``: the files that are
+    copied to STAGED, in order. ``files``: other files of this machine that it copies. ``notes``:
+    parts of the file that have no effect, with their lines.
+    """
+
+    parent: str
+    sections: str
+    staged: tuple[Path, ...] = ()
+    files: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Refusals:
+    """Collects the problems of a build file, so that one run reports all of them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.problems: list[Problem] = []
+
+    def add(self, problem_id: str, number: int, message: str, *hints: str) -> None:
+        """Add the problem of a line, which the message begins with."""
+        text = f"{self.path}:{number}: {message}"
+        self.problems.append(Problem(problem_id, text, None, hints or (HINT,)))
+
+    def check(self) -> None:
+        """Raise DocumentError with all problems, in the order of the lines."""
+        if self.problems:
+            raise DocumentError(tuple(self.problems))
