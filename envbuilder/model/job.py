@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..errors import UsageError
 
 # Names of jobs, accounts, partitions and queues; several partitions are a list.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+,/:-]{0,127}")
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._+,/:-]{0,127}"
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Job:
             ("account", self.account),
             ("partition", self.partition),
         ):
-            if name is not None and not _NAME.fullmatch(name):
+            if name is not None and not re.fullmatch(_NAME, name):
                 raise UsageError(
                     "job.invalid-name",
                     f"{name!r} is not a valid {what} of a job",
