@@ -58,7 +58,7 @@ start_fast()  # as the program does
 from envbuilder.workflow.channels import solved
 from envbuilder.workflow.context import Context
 from envbuilder.workflow.load import load
-from envbuilder.workflow.options import PlanOptions
+from envbuilder.workflow.plan_options import PlanOptions
 from envbuilder.reporter import Report
 
 folder, what = Path(sys.argv[1]), sys.argv[2]

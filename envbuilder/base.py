@@ -88,9 +88,14 @@ WANTED: dict[str, str] = {}
 
 
 def spelt(pattern: str, wanted: str, max_length: int | None = None) -> GetPydanticSchema:
-    """Return the constraint of a line that has a pattern; *wanted* says so in words."""
+    """Return the constraint of a line that has a pattern; *wanted* says so in words.
+
+    A pattern without ``[^...]`` admits printable ASCII only: nothing else is checked then.
+    """
     WANTED[pattern] = f"must be {wanted}"
-    return _text(pattern=pattern, max_length=max_length)
+    if "[^" in pattern:
+        return _text(pattern=pattern, max_length=max_length)
+    return GetPydanticSchema(lambda *_: str_schema(pattern=pattern, max_length=max_length))
 
 
 Name = Annotated[

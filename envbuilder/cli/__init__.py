@@ -9,27 +9,38 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from .. import __version__
-from . import ci, documents, environments, modules, stacks, streams, troubles
+from . import streams
+from .command import Group
 
 EXIT_CODES = """Exit codes: 0 ok, 2 usage or document, 3 no solution, 4 known bad, 5 build,
 6 smoke test, 8 drift, 9 missing tool, 70 a bug of envbuild."""
 
-GROUPS = (
-    stacks.verbs,
-    environments.verbs,
-    troubles.verbs,
-    ci.verbs,
-    modules.verbs,
-    documents.advisories,
-    documents.bundles,
-    documents.recipes,
-    documents.sites,
-)
+MODULES = {
+    "stacks": ("create", "clone", "image", "lock", "render", "doctor"),
+    "plans": ("plan", "why", "why-not"),
+    "environments": (
+        *("list", "import", "catalogue", "info", "diff", "smoke", "rollback", "remove", "launch"),
+        *("job", "shell"),
+    ),
+    "troubles": ("validate", "diagnose", "hang", "report"),
+    "ci": ("ci",),
+    "modules": ("module",),
+    "documents": ("advisories", "bundle", "recipes", "sites"),
+}
+"""The modules of the commands, each with the first words of its commands: a call imports one."""
+
+
+def _groups(words: Sequence[str]) -> list[Group]:
+    """Return the groups of the module whose command *words* begin with; for no command, all."""
+    names = [name for name, commands in MODULES.items() if words and words[0] in commands]
+    modules = [import_module(f"{__name__}.{name}") for name in names or MODULES]
+    return [group for module in modules for group in module.GROUPS]
 
 
 def _version(wanted: bool) -> None:
@@ -63,8 +74,8 @@ def command_line(words: Sequence[str] = ()) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     line.callback()(_main)
-    asked = [group for group in GROUPS if group.verb(words)]
-    for group in asked or GROUPS:
+    requested = [group for group in _groups(words) if group.verb(words)]
+    for group in requested or _groups(()):
         line.add_typer(group.app(group.verb(words)), name=group.word)
     return line
 

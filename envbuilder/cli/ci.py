@@ -14,6 +14,7 @@ from .session import Session
 verbs = Group(
     "ci", "Pipelines that plan, lock, build, test, scan and publish the recipes of a site."
 )
+GROUPS = (verbs,)
 
 
 @command(verbs, example="ci render --site summit --base /ccs/proj/envbuild", json=False)

@@ -83,6 +83,11 @@ class Group:
         self._about = about
         self._commands: dict[str, Callable[[typer.Typer], None]] = {}
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its commands, without its word."""
+        return tuple(self._commands)
+
     def verb(self, words: Sequence[str]) -> str | None:
         """Return the command of this group that *words* begin with."""
         if self.word is not None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..workflow.options import ArchOption, RootOption, SignatureOptions
+from ..workflow.options import SignatureOptions
+from ..workflow.plan_options import ArchOption, RootOption
 from .command import Group, command
 from .environments import environment_or_active
 from .session import Session
@@ -58,8 +59,11 @@ def _group(kind: Kind) -> Group:
     return group
 
 
+advisories = Group("advisories", "List and show advisories, check versions.")
+bundles = Group("bundle", "Verify and install bundles.")
 recipes = _group("recipe")
 sites = _group("site")
+GROUPS = (advisories, bundles, recipes, sites)
 
 
 @command(recipes, "from", example="recipes from /scratch/me/venv --output mine.yaml")
@@ -227,9 +231,6 @@ def detect(
         session.report.raw(text)
 
 
-advisories = Group("advisories", "List and show advisories, check versions.")
-
-
 @command(advisories, "list", example="advisories list --component openmpi")
 def list_rows(
     session: Session,
@@ -309,9 +310,6 @@ def check_versions(
     value = run(versions or (), arch, fact or (), session.context, listed)
     session.report.show(value, views.checked(value, verbose))
     return ExitCode.KNOWN_BAD if value.bad else ExitCode.OK
-
-
-bundles = Group("bundle", "Verify and install bundles.")
 
 
 @command(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 verbs = Group()
+GROUPS = (verbs,)
 
 
 def _root(session: Session, where: RootOptions) -> Root:

@@ -12,6 +12,7 @@ from .command import Group, command
 from .session import Session
 
 verbs = Group("module", "Modulefiles for the module trees of a site.")
+GROUPS = (verbs,)
 
 
 @command(verbs, example="module render --site summit --base /ccs/proj/envbuild --output modules")

@@ -1,4 +1,4 @@
-"""The commands over a recipe: create, lock, render, plan, why, why-not; and doctor."""
+"""The commands that make something of a recipe: create, clone, image, lock, render; and doctor."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from ..workflow.options import (
     CreateOptions,
     DockerfileOptions,
     LockOptions,
-    PlanOptions,
     RenderOptions,
     SignatureOptions,
-    WhyOptions,
 )
+from ..workflow.plan_options import PlanOptions
 from .command import Group, command
 from .session import Session
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from ..knowledge.rows import Knowledge
 
 verbs = Group()
+GROUPS = (verbs,)
 
 # The words of ``--require-tier`` by their tiers, lowest first.
 TierName = Enum(
@@ -284,49 +284,3 @@ def doctor(session: Session) -> None:
 
     value = run(session.context)
     session.report.show(value, views.doctor(value))
-
-
-@command(verbs, example="plan horovod-nccl --site taurus-ml --arch ppc64le")
-def plan(
-    session: Session,
-    choice: PlanOptions,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show all details.")] = False,
-) -> None:
-    """Show what create would build: components, modules, steps. No network, writes nothing."""
-    from ..views import plan as views
-    from ..workflow import load as run
-
-    inputs = run.load(choice, session.context)
-    value = run.plan(inputs, run.read_offered(inputs, session.context), verbose=verbose)
-    session.report.show(value, views.plan(value, verbose))
-
-
-@command(verbs, example="why openmpi horovod-nccl --site taurus-ml")
-def why(
-    session: Session,
-    component: Annotated[str, typer.Argument(help="A component of the stack, such as openmpi.")],
-    choice: WhyOptions,
-) -> None:
-    """Explain why a component has its version and origin, and not a newer version."""
-    from ..commands.why import why as run
-    from ..views import plan as views
-
-    value = run(choice, component, session.context)
-    session.report.show(value, views.why(value))
-
-
-@command(verbs, "why-not", example="why-not openmpi==3.1.3 horovod-nccl --site taurus-ml")
-def why_not(
-    session: Session,
-    asked: Annotated[
-        str,
-        typer.Argument(metavar="COMPONENT==VERSION", help="The version that was not chosen."),
-    ],
-    choice: WhyOptions,
-) -> None:
-    """Explain why a version of a component was not chosen."""
-    from ..commands.why import why_not as run
-    from ..views import plan as views
-
-    value = run(choice, asked, session.context)
-    session.report.show(value, views.why_not(value))

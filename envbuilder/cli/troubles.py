@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from ..validate.options import RemovedOptions, ReportOptions, ValidateOptions
-from ..workflow.options import RootOption
+from ..workflow.plan_options import RootOption
 from .command import Group, command
 from .environments import environment_or_active
 from .session import Session
 
 verbs = Group()
+GROUPS = (verbs,)
 
 
 @command(verbs, example="validate /scratch/me/venv")

@@ -41,7 +41,8 @@ from ..workflow.channels import engine, virtual_packages
 from ..workflow.context import Context
 from ..workflow.foreign_files import check_recipe, known_names, write_new
 from ..workflow.load import PlanInputs, load
-from ..workflow.options import CloneOptions, CreateOptions, PlanOptions
+from ..workflow.options import CloneOptions, CreateOptions
+from ..workflow.plan_options import PlanOptions
 from ..workflow.targets.protocol import BuildHints, no_hints
 
 _SUFFIX = ".yaml"

@@ -37,8 +37,9 @@ from ..workflow.launch_requests import (
     reads_tf_config,
 )
 from ..workflow.load import Planned, load
-from ..workflow.options import LaunchOptions, PlanOptions
+from ..workflow.options import LaunchOptions
 from ..workflow.places import existing_root
+from ..workflow.plan_options import PlanOptions
 from ..workflow.published import (
     Published,
     check_programs,

@@ -31,7 +31,7 @@ from ..workflow.entries import entries
 from ..workflow.foreign_files import read_file
 from ..workflow.load import PlanInputs, load, plan_offered
 from ..workflow.lock import lock_environment
-from ..workflow.options import PlanOptions
+from ..workflow.plan_options import PlanOptions
 
 _RECIPE = "envbuild recipes import FILE converts the whole list to a recipe"
 

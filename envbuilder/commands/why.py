@@ -11,7 +11,7 @@ from ..resolve.why import why_not as resolve_why_not
 from ..text import unknown
 from ..workflow.context import Context
 from ..workflow.load import PlanInputs, load, plan_offered, read_offered, request
-from ..workflow.options import WhyOptions
+from ..workflow.plan_options import WhyOptions
 from ..workflow.published import (
     Published,
     decides_same,

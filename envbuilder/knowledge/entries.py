@@ -7,8 +7,9 @@ names, and what depends on them, are checked like any other value. Without it th
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import PydanticKnownError
@@ -25,18 +26,17 @@ if TYPE_CHECKING:
 ENTRIES_OF = "x-entries-of"
 
 
-@dataclass(frozen=True)
-class Entries:
+class Entries(NamedTuple):
     """The names of all entries, with what a document must agree with.
 
     ``launch_programs``: what the launchers' programs are called.
     """
 
-    backends: Mapping[str, BackendTraits] = field(default_factory=dict)
+    backends: Mapping[str, BackendTraits] = MappingProxyType({})
     launchers: tuple[str, ...] = ()
     schedulers: tuple[str, ...] = ()
     launch_programs: tuple[str, ...] = ()
-    runtimes: Mapping[str, RuntimeTraits] = field(default_factory=dict)
+    runtimes: Mapping[str, RuntimeTraits] = MappingProxyType({})
 
     @property
     def aliases(self) -> tuple[str, ...]:

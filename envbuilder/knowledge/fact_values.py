@@ -6,17 +6,14 @@ error without a word; a fact that was misspelt is asked for by nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Literal, get_args
+from collections.abc import Mapping
+from typing import get_args
 
 from ..base import fits
 from ..text import shown, unknown
-from .conditions import FACTS, Condition
-from .matching import rows
+from .conditions import FACTS
 from .rows import Knowledge
 from .terms import Arch, PeerMemory, PlainVersion, Use
-
-ProviderFactType = Literal["bool", "text"]
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "arch": get_args(Arch),
@@ -25,21 +22,9 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def provider_facts(knowledge: Knowledge) -> Mapping[str, ProviderFactType]:
-    """Return what conditions ask of providers, by name: ``cuda_aware``; text: what they compare."""
-    found: dict[str, ProviderFactType] = {}
-    for each in _conditions(knowledge):
-        for full in each.names():
-            owner, dot, name = full.partition(".")
-            if dot and owner not in ("flags", "ops"):
-                text = bool(each.compared_with(full)) or found.get(name) == "text"
-                found[name] = "text" if text else "bool"
-    return found
-
-
 def provider_fact_fault(name: str, value: str | bool, knowledge: Knowledge) -> str | None:
     """Return what is wrong with a fact of a provider; None: nothing. *name*: ``cuda_aware``."""
-    known = provider_facts(knowledge)
+    known = knowledge.provider_facts
     if name not in known:
         return unknown("fact", name, known)
     if known[name] == "bool" and value in ("true", "false"):
@@ -58,7 +43,7 @@ def fact_fault(name: str, word: str, knowledge: Knowledge) -> tuple[str, ...] | 
     """
     if FACTS[name].type == "version" and not fits(PlainVersion, word):
         return (f"'{name}' must be a version, not '{shown(word)}'", f"write {name}=2.28")
-    choices = networks(knowledge) if name == "network" else _CHOICES.get(name, (word,))
+    choices = knowledge.networks if name == "network" else _CHOICES.get(name, (word,))
     if word in choices:
         return None
     more = f"; {_NO_NETWORK}" if name == "network" else ""
@@ -66,18 +51,3 @@ def fact_fault(name: str, word: str, knowledge: Knowledge) -> tuple[str, ...] | 
 
 
 _NO_NETWORK = "a site that has only another network has none of these"
-# Sites have these, and no condition asks for them.
-_OTHER_NETWORKS = frozenset({"ethernet", "slingshot"})
-
-
-def networks(knowledge: Knowledge) -> tuple[str, ...]:
-    """Return the networks that conditions ask for, and others that sites have; sorted."""
-    those = (each.compared_with("network") for each in _conditions(knowledge))
-    return tuple(sorted(_OTHER_NETWORKS.union(*those)))
-
-
-def _conditions(knowledge: Knowledge) -> Iterator[Condition]:
-    for row in rows(knowledge):
-        yield Condition(row.when)
-        yield from (Condition(each.when) for each in row.remedies if each.when)
-    yield from (Condition(flag.derived) for flag in knowledge.flags.values() if flag.derived)

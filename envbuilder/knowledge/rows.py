@@ -3,13 +3,15 @@
 Every row has a source. Nothing of it is in code: the resolver knows only the shapes below.
 """
 
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from ..base import Document, Line, Name, VariableName, checked_once
 from .channels import Channel, SourceTrees
-from .conditions import parse
+from .conditions import Condition, parse
 from .entries import RuntimeName
 from .ranges import VersionRange
 from .symptoms import Pattern, Symptom
@@ -329,6 +331,12 @@ class FlagRule(Row):
     range: Ranges = "*"
 
 
+ProviderFactType = Literal["bool", "text"]
+
+# Sites have these, and no condition asks for them.
+_OTHER_NETWORKS = frozenset({"ethernet", "slingshot"})
+
+
 class Knowledge(Document):
     """All of it, merged over the folders that were searched."""
 
@@ -350,3 +358,28 @@ class Knowledge(Document):
         return tuple(
             sorted(n for n, component in self.components.items() if virtual in component.fulfils)
         )
+
+    @cached_property
+    def provider_facts(self) -> Mapping[str, ProviderFactType]:
+        """What conditions ask of providers, by name: ``cuda_aware``; text: what they compare."""
+        types: dict[str, ProviderFactType] = {}
+        for condition in self._conditions():
+            for full in condition.names():
+                owner, dot, name = full.partition(".")
+                if dot and owner not in ("flags", "ops"):
+                    text = bool(condition.compared_with(full)) or types.get(name) == "text"
+                    types[name] = "text" if text else "bool"
+        return types
+
+    @cached_property
+    def networks(self) -> tuple[str, ...]:
+        """The networks that conditions ask for, and others that sites have; sorted."""
+        compared = (condition.compared_with("network") for condition in self._conditions())
+        return tuple(sorted(_OTHER_NETWORKS.union(*compared)))
+
+    def _conditions(self) -> Iterator[Condition]:
+        rows: tuple[Row, ...] = (*self.advisories, *self.couplings, *self.flag_rules)
+        for row in sorted(rows, key=lambda row: row.id):
+            yield Condition(row.when)
+            yield from (Condition(remedy.when) for remedy in row.remedies if remedy.when)
+        yield from (Condition(flag.derived) for flag in self.flags.values() if flag.derived)

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
+from typing import NamedTuple
 
 from ..errors import Place, UsageError
 from ..model.launch import Host, Hosts
 from ..text import shown
 
 # RFC 1123, and the underscore that some sites use. None begins with a hyphen: that is an option.
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
-_SLOTS = re.compile(r"[1-9][0-9]{0,5}")
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?"
+_SLOTS = r"[1-9][0-9]{0,5}"
 
 
-@dataclass(frozen=True)
-class HostEntry:
+class HostEntry(NamedTuple):
     """A host as it was written: ``slots`` None where no number stands with it."""
 
     name: str
@@ -92,7 +92,7 @@ def _hostfile_line(words: Sequence[str], place: Place) -> HostEntry:
     for word in words[1:]:
         key, _, value = word.partition("=")
         if key == "slots" and entry.slots is None:
-            entry = replace(entry, slots=slot_count(value, place))
+            entry = entry._replace(slots=slot_count(value, place))
         elif key in ("max_slots", "max-slots"):
             slot_count(value, place)
         else:
@@ -107,7 +107,7 @@ def _hostfile_line(words: Sequence[str], place: Place) -> HostEntry:
 
 def host_name(text: str, place: Place) -> str:
     """Return *text*; UsageError with its place for what is no host's name."""
-    if not _NAME.fullmatch(text):
+    if not re.fullmatch(_NAME, text):
         raise UsageError(
             "hosts.malformed-name",
             f"not a host name: '{shown(text)}'",
@@ -119,7 +119,7 @@ def host_name(text: str, place: Place) -> str:
 
 def slot_count(text: str, place: Place) -> int:
     """Return a number of slots; UsageError with its place for what is none."""
-    if not _SLOTS.fullmatch(text):
+    if not re.fullmatch(_SLOTS, text):
         raise UsageError(
             "hosts.malformed-slots",
             f"not a number of slots: '{shown(text)}'",

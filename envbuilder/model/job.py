@@ -9,10 +9,10 @@ from typing import NamedTuple
 from ..errors import UsageError
 
 # Names of jobs, accounts, partitions and queues; several partitions are a list.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+,/:-]{0,127}")
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._+,/:-]{0,127}"
 # Flags of IBM's CSM, which LSF takes as one word: "gpumps smt1".
-_FLAGS = re.compile(r"[a-z0-9]{1,32}( [a-z0-9]{1,32})*")
-_MEMORY = re.compile(r"[1-9][0-9]{0,8}[KMGT]")
+_FLAGS = r"[a-z0-9]{1,32}( [a-z0-9]{1,32})*"
+_MEMORY = r"[1-9][0-9]{0,8}[KMGT]"
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Job:
             ("account", self.account),
             ("partition", self.partition),
         ):
-            if name is not None and not _NAME.fullmatch(name):
+            if name is not None and not re.fullmatch(_NAME, name):
                 raise UsageError(
                     "job.invalid-name",
                     f"{name!r} is not a valid {what} of a job",
@@ -58,7 +58,7 @@ class Job:
             ("memory", self.memory, _MEMORY, "64G"),
             ("alloc-flags", self.alloc_flags, _FLAGS, "gpumps smt1"),
         ):
-            if text is not None and not form.fullmatch(text):
+            if text is not None and not re.fullmatch(form, text):
                 raise UsageError(
                     "job.invalid-option",
                     f"{text!r} is not a valid value of {what} of a job",

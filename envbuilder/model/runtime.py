@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -82,8 +81,7 @@ class BuildTraces(NamedTuple):
     unknown: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class ProofInputs:
+class ProofInputs(NamedTuple):
     """What the proofs of an environment depend on.
 
     ``components``: those of the environment, each with its version; ``known``: all that are known.

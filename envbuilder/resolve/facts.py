@@ -57,7 +57,8 @@ class Facts(NamedTuple):
         return frozenset(
             flag
             for flag, value in (self.flags or {}).items()
-            if f"flags.{flag}" in names or operations & self._operations({flag: value}).keys()
+            if f"flags.{flag}" in names
+            or (operations and operations & self._operations({flag: value}).keys())
         )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..workflow.options import Partition, recipe_names
+from ..workflow.plan_options import Partition, recipe_names
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ from ..text import shown
 from .context import Context
 from .emulate import check_arch_runs, check_runs_here
 from .load import PlanInputs
-from .options import DockerfileOptions, PlanOptions
+from .options import DockerfileOptions
+from .plan_options import PlanOptions
 from .site_contents import site_search
 
 

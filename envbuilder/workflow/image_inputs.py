@@ -15,7 +15,8 @@ from .entries import entries
 from .image_base import named_base
 from .image_binds import bound_inputs, parse_binds
 from .load import PlanInputs, load
-from .options import ImageOptions, PlanOptions
+from .options import ImageOptions
+from .plan_options import PlanOptions
 from .site_contents import site_search
 
 

@@ -39,7 +39,7 @@ from ..runtimes import BUNDLED, RUNTIMES
 from ..text import unknown
 from .context import Context
 from .entries import api_launcher, entries
-from .options import PlanOptions
+from .plan_options import PlanOptions
 from .site_contents import (
     base_site,
     held_by,

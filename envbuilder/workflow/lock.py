@@ -41,8 +41,9 @@ from .channels import solved, virtual_packages
 from .context import Context
 from .entries import entries
 from .load import PlanInputs, Planned, load, plan, plan_of, plan_recipe
-from .options import PlanOptions, SignatureOptions
+from .options import SignatureOptions
 from .places import root_path
+from .plan_options import PlanOptions
 from .signed import check_no_key, check_signed
 
 # How often pip may refuse a pin before the stack is given up.

@@ -19,8 +19,9 @@ from .context import Context, Reporter
 from .entries import entries
 from .launch_requests import facts_of
 from .load import Planned, load, plan_recipe
-from .options import MatrixOptions, PlanOptions
+from .options import MatrixOptions
 from .places import site_folder
+from .plan_options import PlanOptions
 from .site_contents import site_search
 
 

@@ -61,18 +61,40 @@ def unfinished_in(output: Path, plan: Plan, say: Callable[[str], None]) -> Itera
     """Make a hidden folder for an unfinished image or bundle, and remove it at the end.
 
     Two commands for the same recipe and architecture take turns. What a killed one has left is
-    removed, unless a process of it still writes there.
+    removed, at the end if a process of it still writes there at the beginning.
     """
     start = f".envbuild-{plan.recipe}-{plan.arch}."
-    with locks.hold(output / f"{start}lock", say=say):
-        for each in output.glob(f"{start}*"):
-            if each.is_dir() and not each.is_symlink():
-                try:
-                    remove_tree(each)
-                except OSError as error:
-                    say(f"cannot remove {each}, which a killed command left: {error.strerror}")
-        with tempfile.TemporaryDirectory(prefix=start, dir=output) as folder:
-            yield Path(folder)
+    with (
+        locks.hold(output / f"{start}lock", say=say),
+        _removing(output, start, say),
+        tempfile.TemporaryDirectory(prefix=start, dir=output) as folder,
+    ):
+        yield Path(folder)
+
+
+@contextlib.contextmanager
+def _removing(output: Path, start: str, say: Callable[[str], None]) -> Iterator[None]:
+    """Remove the folders that killed commands left: before the block, or else after it."""
+    folders = [
+        folder
+        for folder in output.glob(f"{start}*")
+        if folder.is_dir() and not folder.is_symlink() and _fault(folder)
+    ]
+    try:
+        yield
+    finally:
+        for folder in folders:
+            if fault := _fault(folder):
+                say(f"cannot remove {folder}, which a killed command left: {fault}")
+
+
+def _fault(folder: Path) -> str | None:
+    """Remove a folder; return why that failed, None if it is gone."""
+    try:
+        remove_tree(folder)
+    except OSError as error:
+        return error.strerror
+    return None
 
 
 def _check_rights(folder: Path) -> None:

@@ -26,8 +26,9 @@ from ..target_tools.root.stamp import Root
 from .context import Context
 from .inputs import with_inputs
 from .load import PlanInputs, Planned, Reading, load, plan_recipe
-from .options import PlanOptions, RootOptions
+from .options import RootOptions
 from .places import existing_root, local_root, root_path
+from .plan_options import PlanOptions
 
 # NAME, or NAME/NUMBER. A path of a recipe ends in .yaml, and is no such name.
 _NAME = re.compile(r"(?P<name>[a-z0-9][a-z0-9._+-]*)(?P<number>/[0-9]+)?")

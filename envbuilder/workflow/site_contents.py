@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..base import canonical_json, sha256_text
 from ..documents.site_choice import (
@@ -16,13 +17,15 @@ from ..documents.site_choice import (
 from ..documents.snapshots import lacks_snapshot, snapshot_command
 from ..errors import EnvbuildError, UsageError
 from ..launching.schedulers import SCHEDULERS
-from ..model.base_image import BaseImage
 from ..model.plan import Plan, SiteFinding
 from ..model.site import Site, Snapshot
 from ..target_tools.files import sha256_of
 from ..text import LONG, counted, shown
 from .context import Context
 from .entries import entries
+
+if TYPE_CHECKING:
+    from ..model.base_image import BaseImage
 
 
 def site_search(context: Context) -> SiteSearch:

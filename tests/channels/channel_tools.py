@@ -27,7 +27,7 @@ from envbuilder.reporter import Report
 from envbuilder.workflow import channels, lock
 from envbuilder.workflow.context import Context
 from envbuilder.workflow.load import load, plan_recipe
-from envbuilder.workflow.options import PlanOptions
+from envbuilder.workflow.plan_options import PlanOptions
 from tests.conda_channel import File, Package
 
 GLIBC = (("__unix", "0", "0"), ("__glibc", "2.28", "0"))

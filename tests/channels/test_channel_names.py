@@ -33,7 +33,7 @@ from envbuilder.workflow import channels as channels_command
 from envbuilder.workflow.context import Context
 from envbuilder.workflow.entries import entries
 from envbuilder.workflow.load import load, plan_recipe
-from envbuilder.workflow.options import PlanOptions
+from envbuilder.workflow.plan_options import PlanOptions
 from tests.conda_channel import write_channel
 from tests.serving import serving_by
 from tests.shipped import read_shipped

@@ -26,7 +26,7 @@ from envbuilder.model.plan import Lock
 from envbuilder.workflow import lock as lock_command
 from envbuilder.workflow.foreign_files import import_recipe
 from envbuilder.workflow.load import load
-from envbuilder.workflow.options import PlanOptions
+from envbuilder.workflow.plan_options import PlanOptions
 from tests.conda_channel import write_channel
 
 PY = "python >=3.12,<3.13.0a0"

@@ -22,7 +22,7 @@ from envbuilder.workflow import lock as lock_command
 from envbuilder.workflow.context import Context
 from envbuilder.workflow.load import Planned, Reading, load, plan_recipe
 from envbuilder.workflow.lock import obtain_lock
-from envbuilder.workflow.options import PlanOptions
+from envbuilder.workflow.plan_options import PlanOptions
 from envbuilder.workflow.root_lock import lock_of_root
 from tests.conda_channel import Package, write_channel
 from tests.serving import serving_by

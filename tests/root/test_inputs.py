@@ -20,7 +20,7 @@ from envbuilder.target_tools.root.store import open_root
 from envbuilder.workflow.context import Context
 from envbuilder.workflow.inputs import input_texts, with_inputs
 from envbuilder.workflow.load import load, plan_recipe
-from envbuilder.workflow.options import PlanOptions
+from envbuilder.workflow.plan_options import PlanOptions
 from tests.cli.published import PROGRAMS, planned, publish_plan
 from tests.verbs import problem_ids
 

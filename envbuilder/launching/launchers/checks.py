@@ -9,7 +9,7 @@ from ...model.launch import JobHosts, LaunchRequest, Shape, slots_of
 from ...text import counted, shown
 from .protocol import Traits
 
-_EXPORT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(=[^\n\0]*)?")
+_EXPORT = r"[A-Za-z_][A-Za-z0-9_]*(=[^\n\0]*)?"
 
 
 def check_request(request: LaunchRequest, traits: Traits) -> None:
@@ -35,7 +35,7 @@ def _check_program(request: LaunchRequest) -> None:
             f"the program starts with a hyphen: '{shown(request.program[0])}'",
             "give an executable first: python train.py --epochs 3",
         )
-    wrong = next((each for each in request.exports if not _EXPORT.fullmatch(each)), None)
+    wrong = next((each for each in request.exports if not re.fullmatch(_EXPORT, each)), None)
     if wrong is not None:
         raise UsageError(
             "launch.malformed-variable",

@@ -33,11 +33,11 @@ job_task = no_job_task
 draft_pmi = no_pmi
 
 # A vnode of a host, such as n1[0].
-_VNODE = re.compile(r"\[[0-9]+\]$")
+_VNODE = r"\[[0-9]+\]$"
 # Of `qstat -f`, whose long lines are folded: a host for each chunk, and the vnodes of each chunk.
 _FOLD = "\n\t"
-_CHUNKS = re.compile(r"^ +(exec_host|exec_vnode) = (\S+)$", re.MULTILINE)
-_AMOUNT = re.compile(r":(ngpus|ncpus)=([0-9]{1,6})(?![0-9])")
+_CHUNKS = r"(?m)^ +(exec_host|exec_vnode) = (\S+)$"
+_AMOUNT = r":(ngpus|ncpus)=([0-9]{1,6})(?![0-9])"
 
 _USAGE = """\
 #   qsub FILE   run the program below
@@ -116,7 +116,7 @@ def job_hosts(
     place = Place("PBS_NODEFILE")
     lines = read(file, f"PBS_NODEFILE={shown(file, LONG)}").splitlines()
     entries = [
-        HostEntry(host_name(_VNODE.sub("", name), Place(place.file, number, 1)), None, place)
+        HostEntry(host_name(re.sub(_VNODE, "", name), Place(place.file, number, 1)), None, place)
         for number, line in enumerate(lines, start=1)
         if (name := line.strip())
     ]
@@ -142,13 +142,13 @@ def job_hosts(
 
 def _amounts(job: str) -> Counter[tuple[str, str]]:
     """Return how many CPUs and GPUs a job has on each host, from what ``qstat -f`` prints of it."""
-    values = dict(_CHUNKS.findall(job.replace(_FOLD, "")))
+    values = dict(re.findall(_CHUNKS, job.replace(_FOLD, "")))
     hosts = values.get("exec_host", "").split("+")
     # (n1[0]:ncpus=16:ngpus=4+n1[1]:ncpus=16:ngpus=4)+(n2:ncpus=32:ngpus=8)
     chunks = values.get("exec_vnode", "").split(")+(")
     amounts: Counter[tuple[str, str]] = Counter()
     for host, chunk in zip(hosts, chunks, strict=False) if len(hosts) == len(chunks) else ():
-        for resource, number in _AMOUNT.findall(chunk):
+        for resource, number in re.findall(_AMOUNT, chunk):
             amounts[_label(host.partition("/")[0]), resource] += int(number)
     return amounts
 

@@ -34,30 +34,30 @@ _NODELIST, _TASKS_PER_NODE = "SLURM_JOB_NODELIST", "SLURM_TASKS_PER_NODE"
 _CPUS_PER_NODE = "SLURM_JOB_CPUS_PER_NODE"
 
 # `4(x2),3`: four tasks on each of two nodes, then three (srun(1), SLURM_TASKS_PER_NODE).
-_TASKS = re.compile(r"(?P<tasks>[1-9][0-9]{0,5})(?:\(x(?P<nodes>[1-9][0-9]{0,5})\))?")
+_TASKS = r"(?P<tasks>[1-9][0-9]{0,5})(?:\(x(?P<nodes>[1-9][0-9]{0,5})\))?"
 # One name or folded group of a node list: up to a comma that is not in brackets.
 _GROUP = re.compile(r"(?:[A-Za-z0-9._-]|\[[0-9,-]+\])+")
-_BRACKETS = re.compile(r"\[([^\]]*)\]")
-_RANGE = re.compile(r"([0-9]+)-([0-9]+)")
+_BRACKETS = r"\[([^\]]*)\]"
+_RANGE = r"([0-9]+)-([0-9]+)"
 # Python and ClusterShell refuse to convert numbers of thousands of digits.
-_NOT_A_NUMBER = re.compile(r"[0-9]{100}")
+_NOT_A_NUMBER = r"[0-9]{100}"
 # `8`, `a100:8` or `a100:4,v100:4` (sbatch(1), --gpus), and the GPUs in `GRES=gpu:a100:8(IDX:0-7)`
 # behind `Nodes=n[1-2]` (scontrol(1), --details).
-_GPUS = re.compile(r"(?:[^:,\s]+:)?([0-9]{1,6})")
-_DETAIL = re.compile(r"^\s*Nodes=(\S+) .*\bGRES=(\S*)", re.MULTILINE)
-_GRES = re.compile(r"\bgpu(?::[^:,()\s]+)?:([0-9]{1,6})(?![0-9])")
-_CPUS = re.compile(r"[0-9]{1,6}")
+_GPUS = r"(?:[^:,\s]+:)?([0-9]{1,6})"
+_DETAIL = r"(?m)^\s*Nodes=(\S+) .*\bGRES=(\S*)"
+_GRES = r"\bgpu(?::[^:,()\s]+)?:([0-9]{1,6})(?![0-9])"
+_CPUS = r"[0-9]{1,6}"
 # More than any machine has; a slip such as n[1-99999999] would fill the memory.
 _MOST_HOSTS = 100_000
 
 # By which protocol srun starts MPI programs, the best one first.
 _PROTOCOLS = ("pmix", "pmi2")
 
-_PMI = re.compile(r"\bpmi(?:2|x(?:_v[0-9]+)?)\b")
+_PMI = r"\bpmi(?:2|x(?:_v[0-9]+)?)\b"
 
 # Steps have CPUs of their own, and --overlap shares them, from this release on (its RELEASE_NOTES).
 _OVERLAP_SINCE = (20, 11)
-_RELEASE = re.compile(r"slurm\S* ([0-9]{1,6})\.([0-9]{1,6})")
+_RELEASE = r"slurm\S* ([0-9]{1,6})\.([0-9]{1,6})"
 # The step of a shell that salloc starts by itself, and others that share CPUs (slurm.h).
 _SHARING_STEPS = frozenset(str(0xFFFFFFFF - number) for number in range(16))
 
@@ -153,8 +153,8 @@ def _gpus(environ: Mapping[str, str], hosts: Hosts, ask: Ask) -> dict[str, int]:
     # --gpus may give nodes different numbers, and so may --exclusive.
     details = ask("scontrol", "--details", "show", "job", environ[JOB_ID])
     gpus = {
-        name: sum(map(int, _GRES.findall(gres)))
-        for nodes, gres in _DETAIL.findall(details)
+        name: sum(map(int, re.findall(_GRES, gres)))
+        for nodes, gres in re.findall(_DETAIL, details)
         for name in node_names(nodes)
     }
     total = _gpu_count(environ.get("SLURM_GPUS"))
@@ -165,7 +165,7 @@ def _gpus(environ: Mapping[str, str], hosts: Hosts, ask: Ask) -> dict[str, int]:
 
 def _gpu_count(text: str | None) -> int | None:
     """Return the sum of ``8``, ``a100:8`` or ``a100:4,v100:4``; None for any other text."""
-    numbers = [_GPUS.fullmatch(part) for part in (text or "").split(",")]
+    numbers = [re.fullmatch(_GPUS, part) for part in (text or "").split(",")]
     return sum(int(number[1]) for number in numbers if number) if all(numbers) else None
 
 
@@ -176,7 +176,7 @@ def job_task(environ: Mapping[str, str]) -> TaskRequest:
     """
     names = ("SRUN_CPUS_PER_TASK", "SLURM_CPUS_PER_TASK")
     texts = (environ.get(name, "") for name in names)
-    cpus = next((int(text) for text in texts if _CPUS.fullmatch(text)), None)
+    cpus = next((int(text) for text in texts if re.fullmatch(_CPUS, text)), None)
     return TaskRequest(cpus, _gpu_count(environ.get("SLURM_GPUS_PER_TASK")))
 
 
@@ -189,7 +189,7 @@ def job_step(environ: Mapping[str, str], ask: Ask) -> JobStep | None:
     step = environ.get("SLURM_STEP_ID") or environ.get("SLURM_STEPID")
     if not step or step in _SHARING_STEPS:
         return None
-    release = _RELEASE.search(ask(_LAUNCHER, "--version"))
+    release = re.search(_RELEASE, ask(_LAUNCHER, "--version"))
     known = release is None or (int(release[1]), int(release[2])) >= _OVERLAP_SINCE
     return JobStep("--overlap" if known else None, "SLURM_OVERLAP=1")
 
@@ -205,7 +205,7 @@ def draft_launcher(which: Which, ask: Ask) -> SiteLauncher | None:
 
 def draft_pmi(ask: Ask) -> Words:
     """Return what ``srun --mpi=list`` names: pmi2, pmix, and the releases of PMIx (pmix_v4)."""
-    return tuple(sorted(set(_PMI.findall(ask(_LAUNCHER, "--mpi=list")))))
+    return tuple(sorted(set(re.findall(_PMI, ask(_LAUNCHER, "--mpi=list")))))
 
 
 def slurm_hosts(nodelist: str, tasks_per_node: str) -> Hosts:
@@ -239,7 +239,7 @@ def _counts(text: str, variable: str) -> Iterator[int]:
     """Yield the number of each node: ``4(x2),3`` is 4, 4 and 3."""
     place = Place(variable)
     for part in text.strip().split(","):
-        found = _TASKS.fullmatch(part)
+        found = re.fullmatch(_TASKS, part)
         if not found or int(found["nodes"] or 1) > _MOST_HOSTS:
             raise UsageError(
                 "job.malformed-task-counts",
@@ -255,7 +255,7 @@ def _groups(nodelist: str, place: Place) -> Iterator[str]:
     while True:
         found = _GROUP.match(nodelist, position)
         ended = found and (found.end() == len(nodelist) or nodelist[found.end()] == ",")
-        if not found or not ended or _NOT_A_NUMBER.search(found[0]):
+        if not found or not ended or re.search(_NOT_A_NUMBER, found[0]):
             at = found.end() if found and not ended else position
             raise UsageError(
                 "job.malformed-node-list",
@@ -278,7 +278,7 @@ def _unfolded(group: str, place: Place) -> Iterable[str]:
         NodeSetException,
     )
 
-    brackets = _BRACKETS.findall(group)
+    brackets = re.findall(_BRACKETS, group)
     if math.prod(_size(each) for each in brackets) > _MOST_HOSTS:
         raise UsageError(
             "job.too-many-nodes",
@@ -286,7 +286,7 @@ def _unfolded(group: str, place: Place) -> Iterable[str]:
             place=place,
         )
     parts = (
-        [_BRACKETS.sub(f"[{each}]", group) for each in brackets[0].split(",")]
+        [re.sub(_BRACKETS, f"[{each}]", group) for each in brackets[0].split(",")]
         if len(brackets) == 1
         else [group]
     )
@@ -299,5 +299,5 @@ def _unfolded(group: str, place: Place) -> Iterable[str]:
 
 
 def _size(ranges: str) -> int:
-    bounds = _RANGE.findall(ranges)
+    bounds = re.findall(_RANGE, ranges)
     return ranges.count(",") + 1 + sum(max(0, int(last) - int(first)) for first, last in bounds)
