@@ -16,7 +16,7 @@ from envbuilder.knowledge.artifacts import STAND_IN
 
 from .conda_channel import File, Package
 from .debian_channel import SERIES, SITE, TRIPLET, files_below, module_of, python_of, with_bytecode
-from .stand_ins import Compile, compilers, ddl_files, nccl_files, of_power, stand_in, wmlce
+from .stand_ins import Compile, compilers, ddl_files, nccl_files, of_arch, stand_in, wmlce
 
 # What Horovod calls of CUDA's runtime library.
 _CUDA_CALLS = (
@@ -131,7 +131,9 @@ def power_channels(
         stand_in("gxx_linux-ppc64le", "7.3.0", files=wrappers),
         pip,
     ]
-    return {"wmlce": of_power(ibm), "defaults": of_power(anaconda)}
+    return {
+        name: of_arch(each, "ppc64le") for name, each in (("wmlce", ibm), ("defaults", anaconda))
+    }
 
 
 def _pytorch(debian: Path, compiler: Compiler) -> Package:

@@ -17,8 +17,9 @@ from functools import partial
 from pathlib import Path
 
 from envbuilder.knowledge.artifacts import STAND_IN
+from envbuilder.knowledge.terms import Arch
 
-from .conda_channel import File, Package, from_wheel, movable_python
+from .conda_channel import SUBDIRS, File, Package, from_wheel, movable_python
 
 SERIES = "3.7"
 _BUILT_FOR = "python >=3.7,<3.8.0a0"
@@ -161,6 +162,8 @@ def wmlce(
         stand_in("powerai-license", "1.7.0"),
         *(tensorflow or [raising("tensorflow", "2.1.0", "numpy")]),
         raising("tensorflow", "2.2.0", "numpy"),
+        # The one with GPUs has no content of its own.
+        stand_in("tensorflow-gpu", "2.1.0", "tensorflow ==2.1.0"),
         stand_in("ddl", "1.5.1", "openmpi", module="ddl", files=ddl, series=series),
         torch,
         stand_in("nccl", "2.5.6", files=nccl),
@@ -203,10 +206,17 @@ def anacondas(wheels: Path, base: Path) -> list[Package]:
     ]
 
 
-def for_power() -> tuple[list[Package], list[Package]]:
-    """Return WMLCE's packages and Anaconda's for ppc64le. Nothing of them can run."""
-    # On Power DDL stands on Spectrum MPI.
-    ddl = stand_in("ddl", "1.5.1", "spectrum-mpi", module="ddl")
+# What the channels have for one architecture alone: the MPI and the compiler.
+_OWN = {
+    "ppc64le": (("spectrum-mpi", "10.3"), ("gxx_linux-ppc64le", "7.3.0")),
+    "x86_64": (("openmpi", "3.1.3"), ("gxx_linux-64", "7.3.0")),
+}
+
+
+def inert(arch: Arch) -> tuple[list[Package], list[Package]]:
+    """Return WMLCE's packages and Anaconda's for an architecture. Nothing of them can run."""
+    mpi, compiler = (stand_in(*each) for each in _OWN[arch])
+    ddl = stand_in("ddl", "1.5.1", mpi.name, module="ddl")
     ibm = [each if each.name != "ddl" else ddl for each in wmlce()]
     python_packages = {
         "numpy": ("1.17.4", "numpy"),
@@ -222,14 +232,14 @@ def for_power() -> tuple[list[Package], list[Package]]:
             stand_in(name, version, module=module)
             for name, (version, module) in python_packages.items()
         ),
-        stand_in("gxx_linux-ppc64le", "7.3.0"),
+        compiler,
     ]
-    return of_power([*ibm, stand_in("spectrum-mpi", "10.3")]), of_power(anaconda)
+    return of_arch([*ibm, mpi], arch), of_arch(anaconda, arch)
 
 
-def of_power(packages: Sequence[Package]) -> list[Package]:
+def of_arch(packages: Sequence[Package], arch: Arch) -> list[Package]:
     return [
-        each if each.subdir == "noarch" else replace(each, subdir="linux-ppc64le")
+        each if each.subdir == "noarch" else replace(each, subdir=SUBDIRS[arch])
         for each in packages
     ]
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..base import fits
 from ..errors import BuildError
-from ..knowledge.channels import NOARCH, SUBDIRS, Channel, CondaPackage, VirtualPackage
+from ..knowledge.channels import (
+    NOARCH,
+    SUBDIRS,
+    Channel,
+    CondaPackage,
+    VirtualPackage,
+    copy_hint,
+)
 from ..knowledge.rows import Component
 from ..knowledge.terms import Arch, PlainVersion
 from .cache import ChannelCache, ChannelContents
@@ -17,6 +25,11 @@ from .engine import Engine, EngineError
 Records = Iterable[Mapping[str, Any]]
 Urls = Mapping[str, Sequence[str]]
 """Where each channel can be read, in the order in which that is tried."""
+
+# The packages that others pin to a series, and the fact that says which.
+_PINNED = {"cudatoolkit": "cuda", "cudatoolkit-dev": "cuda", "cudnn": "cudnn", "nccl": "nccl"}
+_IN_BUILD = re.compile(r"(cuda|cudnn|nccl)(\d{1,2})\.?(\d)(?!\d)")
+_PIN = re.compile(r"=*(\d+\.\d+)")
 
 
 @dataclass(frozen=True)
@@ -52,12 +65,13 @@ def read_channels(
     wanted = {name for each in names.values() for name in each}
 
     def read(warn: Callable[[str], None]) -> ChannelContents:
-        held, served = read_records(urls, wanted, arch, engine, virtual, warn)
+        days = {name: each.withdrawal.since for name, each in channels.items() if each.withdrawal}
+        held, served = read_records(urls, wanted, arch, engine, virtual, warn, days)
         packages = {name: rows(held[name], names[name], arch) for name in urls}
         return ChannelContents(packages, served)
 
     if cached is None:
-        return _with(channels, read(lambda _: None))
+        return _clear_withdrawals(channels, read(lambda _: None))
     file = cached.cache.file(urls, arch, names, virtual)
     kept, which = cached.cache.find(file), ", ".join(channels)
     in_network = not any(url.startswith("file:") for each in urls.values() for url in each)
@@ -65,7 +79,7 @@ def read_channels(
         cached.say(
             f"using the contents of the conda channels {which} that were read {kept.age_text()}"
         )
-        return _with(channels, kept.contents)
+        return _clear_withdrawals(channels, kept.contents)
     try:
         contents = read(cached.warn)
     except BuildError as error:
@@ -74,7 +88,7 @@ def read_channels(
         cached.warn(f"{error}; using the contents that were read {kept.age_text()}")
         return _with(channels, kept.contents)
     cached.cache.store(file, contents)
-    return _with(channels, contents)
+    return _clear_withdrawals(channels, contents)
 
 
 def places_of(channels: Mapping[str, Channel], copies: Urls | None) -> dict[str, Sequence[str]]:
@@ -82,12 +96,22 @@ def places_of(channels: Mapping[str, Channel], copies: Urls | None) -> dict[str,
     return {name: (copies or {}).get(name) or (each.url,) for name, each in channels.items()}
 
 
+def _clear_withdrawals(
+    channels: Mapping[str, Channel], read: ChannelContents
+) -> dict[str, Channel]:
+    """Return channels that were read: one with packages is not gone."""
+    return {
+        name: each.model_copy(update={"withdrawal": None}) if each.packages else each
+        for name, each in _with(channels, read).items()
+    }
+
+
 def _with(channels: Mapping[str, Channel], read: ChannelContents) -> dict[str, Channel]:
     return {
         name: each.model_copy(
             update={
                 "url": read.served.get(name, each.url),
-                "packages": dict(read.packages.get(name, {})),
+                "packages": with_recorded_facts(each, read.packages.get(name, {})),
             }
         )
         for name, each in channels.items()
@@ -101,10 +125,12 @@ def read_records(
     engine: Engine,
     virtual: Sequence[VirtualPackage],
     warn: Callable[[str], None],
+    withdrawals: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, list[Mapping[str, Any]]], dict[str, str]]:
     """Return the records of packages in each channel, and the URL at which each was read.
 
-    Raises BuildError for a channel that cannot be read, MissingToolError without py-rattler.
+    *withdrawals*: the day since when a channel is reported to have no packages. Raises BuildError
+    for a channel that cannot be read, MissingToolError without py-rattler.
     """
     request = {
         "do": "read",
@@ -117,10 +143,11 @@ def read_records(
         answer = engine.answer(request)
     except EngineError as error:
         which = [*urls][error.channel or 0]
+        since = f", gone since {withdrawals[which]}" if withdrawals and which in withdrawals else ""
         raise BuildError(
             "channel.unreadable",
-            f"cannot read the conda channel {which}: {error}",
-            "if the site has a mirror, add it to the site file: channels: {NAME: URL}",
+            f"cannot read the conda channel {which}{since}: {error}",
+            copy_hint(which),
         ) from error
     channels = [*urls]
     held: dict[str, list[Mapping[str, Any]]] = {name: [] for name in channels}
@@ -165,9 +192,59 @@ def rows(
             name=name,
             arch=() if any(each["subdir"] == NOARCH for each in builds) else (arch,),
             pythons=_pythons(builds),
+            facts=dict(_series(builds)),
         )
         found_rows.setdefault(component, []).append(row)
     return {component: tuple(each) for component, each in found_rows.items()}
+
+
+def with_recorded_facts(
+    recorded: Channel, packages: Mapping[str, tuple[CondaPackage, ...]]
+) -> dict[str, tuple[CondaPackage, ...]]:
+    """Return the packages of a channel, each also with the facts that are recorded of it."""
+    return {
+        component: tuple(
+            each.model_copy(
+                update={"facts": _find_recorded_facts(recorded, component, each) | each.facts}
+            )
+            for each in those
+        )
+        for component, those in packages.items()
+    }
+
+
+def _find_recorded_facts(
+    channel: Channel, component: str, package: CondaPackage
+) -> dict[str, bool | str]:
+    """Return the recorded facts of the same release for the same architecture."""
+    for each in channel.packages.get(component, ()):
+        fits_arch = not each.arch or set(each.arch) >= set(package.arch)
+        if each.version == package.version and fits_arch:
+            return each.facts
+    return {}
+
+
+def _series(builds: Records) -> Iterator[tuple[str, str]]:
+    """Yield the series of CUDA, cuDNN and NCCL that all builds are for.
+
+    Their build strings name it (cuda10.1_514, cuda112py39), or they pin its package.
+    """
+    found: dict[str, set[str | None]] = {name: set() for name in _PINNED.values()}
+    for each in builds:
+        named = {
+            name: f"{major}.{minor}" for name, major, minor in _IN_BUILD.findall(each["build"])
+        }
+        for spec in each.get("depends", ()):
+            package, _, version = spec.partition(" ")
+            pinned = _PIN.match(version)
+            if package in _PINNED and pinned:
+                named.setdefault(_PINNED[package], pinned[1])
+        for name, series in found.items():
+            series.add(named.get(name))
+    for name, series in found.items():
+        (first, *others) = series
+        if first and not others:
+            yield name, first
 
 
 def _for_the_target(records: Records) -> Iterator[Mapping[str, Any]]:

@@ -11,7 +11,14 @@ from ..knowledge.channels import Channel, VirtualPackage
 from ..knowledge.rows import Component
 from ..knowledge.terms import Arch
 from ..target_tools.files import file_name
-from .contents import Urls, component_names, places_of, read_records, rows
+from .contents import (
+    Urls,
+    component_names,
+    places_of,
+    read_records,
+    rows,
+    with_recorded_facts,
+)
 from .engine import Engine, EngineError
 
 _AGAIN = "to solve with the current contents of the channels, run envbuild lock RECIPE"
@@ -83,6 +90,7 @@ def look_up(
     for name, channel in channels.items():
         own = [record for holder, record in chosen if holder == name]
         packages = rows(own, component_names(channel, components), target.arch)
+        packages = with_recorded_facts(channel, packages)
         only[name] = channel.model_copy(update={"url": served[name], "packages": packages})
     return ListedPackages(only, records)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from ..base import Day, Document, GitCommit, Line, Name, VariableName
-from .terms import Arch, Origin, PlainVersion
+from .terms import Arch, FactName, Origin, PlainVersion
 from .urls import ChannelUrl, GitUrl
 
 SUBDIRS: Mapping[Arch, str] = {
@@ -58,6 +58,11 @@ class CondaPackage(Document):
     pythons: tuple[PlainVersion, ...] = Field(
         default=(), description="Python series that it is built for (default: any)."
     )
+    facts: dict[FactName, bool | Line] = Field(
+        default_factory=dict,
+        description="Facts for the conditions of rows, such as cuda: '10.2': the series of CUDA, "
+        "cuDNN and NCCL that its builds are for.",
+    )
 
 
 class SourceTree(Document):
@@ -94,6 +99,13 @@ class Licence(Document):
     summary: Line
 
 
+class Withdrawal(Document):
+    """A channel without its packages: ``since`` the first report that they cannot be had."""
+
+    since: Day
+    sources: tuple[Line, ...] = Field(min_length=1)
+
+
 class Channel(Document):
     """A conda channel and its packages on the date *recorded*."""
 
@@ -101,9 +113,17 @@ class Channel(Document):
     recorded: Day
     sources: tuple[Line, ...] = Field(min_length=1)
     licence: Licence | None = None
+    withdrawal: Withdrawal | None = Field(
+        default=None, description="Since when nobody can get its packages, and who reports it."
+    )
     packages: dict[Name, tuple[CondaPackage, ...]]
 
 
 def unrecorded(url: str) -> Channel:
     """Return a channel that a recipe names by its URL, of which nothing is recorded."""
     return Channel(url=url, recorded="0001-01-01", sources=("the recipe",), packages={})
+
+
+def copy_hint(name: str) -> str:
+    """Return what a site does about a channel that cannot be read."""
+    return f"a copy is needed: state it in the site file, channels: {{{name}: FOLDER or URL}}"

@@ -11,6 +11,9 @@ Origin = Literal["module", "system", "conda", "pip", "build"]
 
 PlainVersion = Annotated[str, spelt(r"^[0-9][A-Za-z0-9.+_-]*$", "a version such as 3.1.4", 64)]
 
+FactName = Annotated[str, spelt(r"^[a-z][a-z0-9_]*$", "a fact's name such as cuda_aware", 40)]
+"""A fact of what provides a component, which conditions ask for as COMPONENT.fact."""
+
 AdvisoryId = Annotated[str, spelt(r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$", "an id such as OMPI-001", 40)]
 """The id of a row of knowledge, such as OMPI-001."""
 
@@ -22,7 +25,7 @@ Api = Literal["numpy", "mpi4py", "torch.distributed", "horovod.torch", "horovod.
 Transport = Literal["mpi", "nccl", "gloo"]
 """What carries the data of a collective."""
 
-Use = Literal["alltoall", "elastic", "spark", "multi-node"]
+Use = Literal["alltoall", "elastic", "spark", "multi-node", "large-model-support"]
 """A feature that only some programs need."""
 
 Profile = Literal["scorep"]

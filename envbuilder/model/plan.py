@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from ..base import Document, Line, ModuleName, Name, Sha256, VariableName, canonical_json
+from ..base import Day, Document, Line, ModuleName, Name, Sha256, VariableName, canonical_json
 from ..knowledge.artifacts import (
     Artifact,
     CondaArchive,
@@ -244,6 +244,11 @@ class PlanChannel(Document):
     )
     accept: dict[VariableName, Line] = Field(default_factory=dict)
     licence: Line | None = None
+    gone_since: Day | None = Field(
+        default=None,
+        description="Day of the first report that the channel has no packages any more, if the "
+        "site has no copy of it.",
+    )
     keys: Annotated[tuple[Line, ...], AfterValidator(no_content_trust)] = Field(
         default=(), description="In earlier locks: keys of conda's content trust."
     )

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from ..base import Day, Document, Line, ModuleName, Name, Sha256, spelt
 from ..knowledge.entries import LauncherName, SchedulerName
-from ..knowledge.terms import Arch, Origin, PeerMemory, PlainVersion
+from ..knowledge.terms import Arch, FactName, Origin, PeerMemory, PlainVersion
 from ..knowledge.urls import ChannelName, ChannelUrl, CleanUrl, RegistryName, RegistryUrl
 from .places import WORKSPACE, ImageFormat
 
@@ -45,9 +45,6 @@ def _base_path(path: str) -> str:
 
 BasePath = Annotated[Line, AfterValidator(_base_path)]
 """A path that a site's author wrote, or a workspace that each user has under that name."""
-
-
-FactName = Annotated[str, spelt(r"^[a-z][a-z0-9_]*$", "a fact's name such as cuda_aware", 40)]
 
 
 class StatedModule(Document):

@@ -188,7 +188,7 @@ def _channels(request: PlanRequest) -> Iterator[PlanChannel]:
     for name in request.recipe.channels:
         channel = request.knowledge.channels[name]
         licence, copies = channel.licence, request.site.channels.get(name, ())
-        read = offered.channels[name].url
+        read, withdrawal = offered.channels[name].url, offered.channels[name].withdrawal
         # Where none was read, the first one is what would be asked first.
         url = read if read in copies or not copies else copies[0]
         yield PlanChannel(
@@ -198,6 +198,7 @@ def _channels(request: PlanRequest) -> Iterator[PlanChannel]:
             mirrors=tuple(each for each in copies if each != url),
             accept={licence.variable: licence.value} if licence else {},
             licence=licence.summary if licence else None,
+            gone_since=withdrawal.since if withdrawal and not copies else None,
         )
 
 

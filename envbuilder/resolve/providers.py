@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ..knowledge.channels import CHANNEL_ORIGINS, CondaPackage
 from ..knowledge.conda_order import conda_key
+from ..knowledge.conditions import Value
 from ..knowledge.ranges import sort_key
 from ..knowledge.releases import admits, has_wheels_for, runs_on
 from ..knowledge.rows import Component
@@ -63,7 +64,10 @@ def pool(
         for each in (*inside, *outside)
         if each.origin not in _INDEXED or (each.component, each.version) not in request.refused
     ]
-    facts = {each.id: index.modules[each.module].facts for each in offered if each.module}
+    facts: dict[str, Mapping[str, Value]] = {
+        each.id: index.modules[each.module].facts for each in offered if each.module
+    }
+    facts |= dict(_package_facts(request, {each.component for each in offered}))
     homes = {each.id: index.modules[each.module].home for each in offered if each.module}
     for each, stated in system.items():
         facts[each.id] = stated.facts
@@ -186,6 +190,17 @@ def _of_channels(
         yield _outside(request, component, version, "conda", found.locator, fitting)
 
 
+def _package_facts(
+    request: Request, components: Iterable[str]
+) -> Iterator[tuple[str, Mapping[str, Value]]]:
+    """Yield the candidates of channels with what is known of their builds."""
+    for component in components:
+        for found in channel_packages(request, component):
+            if found.package.facts and not found.hidden_by:
+                version, facts = found.package.version, found.package.facts
+                yield _outside(request, component, version, "conda", found.locator, None).id, facts
+
+
 class ChannelPackage(NamedTuple):
     """A package of a channel of the recipe. ``locator``: CHANNEL/NAME."""
 
@@ -205,11 +220,11 @@ def channel_packages(request: Request, component: str) -> Iterator[ChannelPackag
     first: dict[str, str] = {}
     for channel in request.recipe.channels:
         held = request.knowledge.channels[channel].packages.get(component, ())
-        names = {each: each.name or (known.conda if known else None) for each in held}
-        for each, name in names.items():
+        names = [each.name or (known.conda if known else None) for each in held]
+        for each, name in zip(held, names, strict=True):
             if name is not None and (not each.arch or request.arch in each.arch):
                 yield ChannelPackage(each, f"{channel}/{name}", first.get(name))
-        first |= {name: channel for name in names.values() if name and name not in first}
+        first |= {name: channel for name in names if name and name not in first}
 
 
 def _of_trees(request: Request, component: str) -> Iterator[Candidate]:

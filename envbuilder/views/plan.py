@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ..knowledge.channels import copy_hint
 from ..model.plan import Edit, Pin, Plan, PlanFinding, SiteFinding
 from ..text import WIDTH, filled
 from .layout import joined
@@ -21,6 +22,7 @@ _THERE = ("module", "system")
 @joined
 def plan(value: Plan, verbose: bool = False) -> Iterator[str]:
     """Return a plan: components, what is known of them, modules, environment, steps."""
+    yield from _gone_channels(value)
     yield f"{value.recipe}: {value.summary}"
     yield f"site {value.site}, {value.arch}, {value.backend}"
     yield from site_lines(value.site_findings)
@@ -42,6 +44,13 @@ def plan(value: Plan, verbose: bool = False) -> Iterator[str]:
     yield from ("", "steps")
     yield from (f"  {n}. {step.title}" for n, step in enumerate(value.steps, start=1))
     yield from ("", *_costs(value))
+
+
+def _gone_channels(value: Plan) -> Iterator[str]:
+    """Yield a line for each channel whose packages nobody can fetch."""
+    for each in value.channels:
+        if each.gone_since:
+            yield f"channel {each.name} gone since {each.gone_since}; {copy_hint(each.name)}"
 
 
 def site_lines(findings: Iterable[SiteFinding]) -> Iterator[str]:

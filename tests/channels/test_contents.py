@@ -16,7 +16,7 @@ from channel_tools import engine, package, pip, python
 from envbuilder.conda.cache import ChannelCache
 from envbuilder.conda.contents import Cached, read_channels
 from envbuilder.errors import BuildError
-from envbuilder.knowledge.channels import Channel, CondaPackage, VirtualPackage
+from envbuilder.knowledge.channels import Channel, CondaPackage, VirtualPackage, Withdrawal
 from envbuilder.knowledge.rows import Component
 from tests.conda_channel import change_record, write_channel
 from tests.serving import serving_by
@@ -188,6 +188,58 @@ def test_a_server_that_answers_otherwise_is_no_empty_channel(tmp_path: Path, sta
     assert caught.value.id == "channel.unreadable"
     assert "channel mine" in text
     assert status == 200 or str(status) in text
+
+
+GONE = Withdrawal(since="2023-11-18", sources=("a test",))
+
+
+def test_a_channel_that_is_reported_gone_is_so_until_it_is_read(tmp_path: Path) -> None:
+    lost = channel("http://127.0.0.1:9/c").model_copy(update={"withdrawal": GONE})
+    with pytest.raises(BuildError) as caught:
+        read_channels({"mine": lost}, "x86_64", KNOWN, engine(tmp_path))
+    assert caught.value.id == "channel.unreadable"
+    assert "mine, gone since 2023-11-18: " in str(caught.value)
+    copy = write_channel(tmp_path / "copy", [package("six", "1.0")])
+    copies = {"mine": [copy.as_uri()]}
+    read = read_channels({"mine": lost}, "x86_64", KNOWN, engine(tmp_path), copies=copies)["mine"]
+    assert (read.withdrawal, read.url) == (None, copy.as_uri())
+    empty = {"mine": [write_channel(tmp_path / "empty", []).as_uri()]}
+    read = read_channels({"mine": lost}, "x86_64", KNOWN, engine(tmp_path), copies=empty)["mine"]
+    assert read.withdrawal == GONE
+
+
+def test_build_strings_and_pins_say_what_a_package_is_for(tmp_path: Path) -> None:
+    pinned = "cudatoolkit 10.2.89.*"
+    folder = write_channel(
+        tmp_path / "channel",
+        [
+            package("numpy", "1.0", build="cuda10.1_514.g36d39b0"),
+            package("numpy", "2.0", pinned, "nccl =2.5", build="py36_1364.ged89432"),
+            # Of two builds for different releases neither is what the package is for.
+            package("numpy", "3.0", build="cuda112py36_0"),
+            package("numpy", "3.0", build="cuda120py36_0"),
+            package("numpy", "4.0", "cudatoolkit >=10.1", build="py3.8_cuda11.6_cudnn8.3.2_0"),
+            # Its builds do not say it: it is recorded.
+            package("six", "1.0"),
+            package("six", "2.0"),
+        ],
+    )
+    recorded = CondaPackage(version="1.0", facts={"cuda": "10.1"})
+    asked = {"mine": channel(folder.as_uri(), six=(recorded,))}
+    read = read_channels(asked, "x86_64", KNOWN, engine(tmp_path))["mine"]
+    facts = {
+        f"{name} {each.version}": each.facts
+        for name in ("numpy", "six")
+        for each in read.packages[name]
+    }
+    assert facts == {
+        "numpy 1.0": {"cuda": "10.1"},
+        "numpy 2.0": {"cuda": "10.2", "nccl": "2.5"},
+        "numpy 3.0": {},
+        "numpy 4.0": {"cuda": "11.6", "cudnn": "8.3"},
+        "six 1.0": {"cuda": "10.1"},
+        "six 2.0": {},
+    }
 
 
 HOUR = timedelta(hours=1)

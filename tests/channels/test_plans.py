@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
+import yaml
 from channel_tools import package, pip, python, without_pip
 from test_contents import Quiet
 
@@ -18,6 +19,7 @@ from envbuilder.locking import lock_cache
 from envbuilder.model.plan import Lock, Plan
 from envbuilder.reporter import Report
 from envbuilder.target_tools.root.layout import Home
+from envbuilder.views import plan as views
 from envbuilder.workflow import lock as lock_command
 from envbuilder.workflow.context import Context
 from envbuilder.workflow.load import Planned, Reading, load, plan_recipe
@@ -48,7 +50,7 @@ REST = (package("mpi4py", "4.0.1", PY, "mpich"), package("mpich", "4.2.3"), pip(
 
 
 def inputs(
-    folder: Path, url: str, reading: Reading, packages: str = "{}"
+    folder: Path, url: str, reading: Reading, packages: str = "{}", site: str = "local"
 ) -> tuple[Planned, Context, io.StringIO]:
     (folder / "knowledge").mkdir(exist_ok=True)
     knowledge = KNOWLEDGE.replace("URL", url).replace("PACKAGES", packages)
@@ -58,7 +60,7 @@ def inputs(
     environ = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
     report = Report(said, said, as_json=False)
     context = Context(environ, folder, lambda: datetime.now(timezone.utc), report, (folder,))
-    loaded = load(PlanOptions("small", site="local"), context)
+    loaded = load(PlanOptions("small", site=site), context)
     return plan_recipe(loaded, context, reading), context, said
 
 
@@ -86,6 +88,30 @@ def test_what_is_recorded_of_a_channel_is_planned_with_and_read_for_a_lock(tmp_p
         }
         assert "channels tests" in said.getvalue()
     assert to_lock.plan.channels[0].url == url
+
+
+def test_a_channel_that_is_gone_stands_first_in_a_plan(tmp_path: Path) -> None:
+    made, _, _ = inputs(tmp_path, "https://127.0.0.1:9/c", "to plan", GONE)
+    assert made.plan.channels[0].gone_since == "2023-11-18"
+    first, *_ = views.plan(made.plan).splitlines()
+    assert first.startswith("channel tests gone since 2023-11-18; a copy is needed")
+    # With a copy, as a site keeps it, it is not.
+    site = {"schema": 1, "name": "kept", "summary": "A site with a copy", "arch": ["x86_64"]}
+    site |= {"origins": ["pip"], "channels": {"tests": copy_of(tmp_path)}}
+    (tmp_path / "sites").mkdir()
+    (tmp_path / "sites" / "kept.yaml").write_text(yaml.safe_dump(site), encoding="utf-8")
+    made, _, _ = inputs(tmp_path, "https://127.0.0.1:9/c", "to plan", GONE, "kept")
+    assert made.plan.channels[0].gone_since is None
+    assert "gone since" not in views.plan(made.plan)
+
+
+GONE = """{python: [{version: "3.11"}], numpy: [{version: "1.20"}], mpi4py: [{version: "4.0"}],
+    mpich: [{version: "4.2"}]}, withdrawal: {since: "2023-11-18", sources: [made by the tests]}"""
+
+
+def copy_of(tmp_path: Path) -> str:
+    packages = [python("3.11.7"), package("numpy", "1.26.4", PY), *REST]
+    return write_channel(tmp_path / "copy", packages).as_uri()
 
 
 def locked(

@@ -27,7 +27,7 @@ def roots(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "local": ("allreduce", "collective-torch-cpu", "horovod-torch-cpu", "horovod-gloo"),
         "taurus-ml": ("horovod-nccl",),
         "taurus-alpha": ("horovod-pytorch",),
-        "summit": ("ddl", "horovod-ddl-wmlce", "tensorflow-distribute"),
+        "summit": ("ddl", "horovod-ddl-module", "tensorflow-distribute"),
     }
     for site, names in recipes.items():
         for name in names:

@@ -61,10 +61,10 @@ LINES: dict[str, tuple[str, str, dict[str, str], str]] = {
     ),
     "LSF": ("summit", "ddl", LSF, "ddlrun"),
     # Summit's slots are cores: with GPUs there is room for a rank on each.
-    "LSF, GPUs": ("summit", "horovod-ddl-wmlce", LSF, "jsrun -n2 -r1 -g6 -a6 -c42 -bpacked:7"),
+    "LSF, GPUs": ("summit", "horovod-ddl-module", LSF, "jsrun -n2 -r1 -g6 -a6 -c42 -bpacked:7"),
     "LSF, hosts for who asks nobody": (
         "summit",
-        "horovod-ddl-wmlce --launcher horovodrun",
+        "horovod-ddl-module --launcher horovodrun",
         LSF,
         "horovodrun --mpi -np 12 -H a01n02:6,a01n03:6",
     ),
@@ -184,7 +184,7 @@ def test_what_to_load_first_is_said_where_it_is_not_loaded(launch: Any, roots: P
         ("local allreduce -H a:4,b:4", {}, ["cores-per-node"]),
         ("local allreduce", {}, []),
         ("local allreduce", SLURM, []),
-        ("summit horovod-ddl-wmlce --nodes 2", {}, []),
+        ("summit horovod-ddl-module --nodes 2", {}, []),
     ],
     ids=str,
 )

@@ -109,7 +109,7 @@ def test_document_001_s_line_for_rdma(launch: Any) -> None:
             "srun --mpi=pmix --nodes=2 --ntasks=12 --ntasks-per-node=6 --kill-on-bad-exit=1",
         ),
         (
-            "horovod-ddl-wmlce --site summit --nodes 2 --ranks 12",
+            "horovod-ddl-module --site summit --nodes 2 --ranks 12",
             {},
             "jsrun -n2 -r1 -g6 -a6 -c42 -bpacked:7",
         ),

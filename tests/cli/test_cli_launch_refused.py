@@ -116,7 +116,7 @@ REFUSED: dict[str, tuple[str, str, dict[str, str], str]] = {
     ),
     "jsrun outside a job": (
         "summit",
-        "horovod-ddl-wmlce",
+        "horovod-ddl-module",
         {},
         "launch.outside-job jsrun",
     ),

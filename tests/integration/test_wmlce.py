@@ -13,7 +13,7 @@ import pytest
 from image_tools import COMPILERS, QUICK, debian_base
 from integration_tools import Envbuild, run
 from registry_tools import needed
-from wmlce_recipes import LICENCE, evidence, recipes
+from wmlce_recipes import LICENCE, evidence, recipes, runnable, site_with_copies
 
 from tests.conda_channel import write_channel
 from tests.pythons import find_python
@@ -27,7 +27,7 @@ from tests.stand_ins import (
     cuda_files,
     ddl_files,
     download,
-    for_power,
+    inert,
     nccl_files,
     packed,
     wmlce,
@@ -67,14 +67,20 @@ def channels(index: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 
 
 @pytest.fixture(scope="module")
-def power(index: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return the folders of both channels for ppc64le."""
-    folder = tmp_path_factory.mktemp("power")
-    ibm, anaconda = for_power()
+def copies(index: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return the folders of both channels for both architectures, as a site may have kept them."""
+    folder = tmp_path_factory.mktemp("copies")
+    packages = zip(inert("ppc64le"), inert("x86_64"), strict=True)
     return {
-        "wmlce": write_channel(folder / "wmlce", ibm),
-        "defaults": write_channel(folder / "defaults", anaconda),
+        name: write_channel(folder / name, [*power, *(p for p in x86 if p.subdir != "noarch")])
+        for name, (power, x86) in zip(("wmlce", "defaults"), packages, strict=True)
     }
+
+
+def from_copies(folder: Path, name: str, channels: dict[str, Path]) -> tuple[str | Path, ...]:
+    """Return the words of the shipped recipe of a name, with copies of its channels."""
+    site = site_with_copies(folder, "workstation", channels)
+    return "--recipes", runnable(folder / "recipes", name), "--site", site
 
 
 STAND_INS = {
@@ -135,9 +141,8 @@ def test_horovod_on_nccl_is_compiled_and_without_a_gpu_not_published(
 def test_horovod_of_tensorflow_is_compiled_and_without_a_gpu_not_published(
     envbuild: Envbuild, channels: dict[str, Path], tmp_path: Path
 ) -> None:
-    name = "horovod-nccl-wmlce"
-    folder, root = recipes(tmp_path / "recipes", channels, name, stack={}), tmp_path / "root"
-    words = ("create", name, "--recipes", folder, "--site", "local", "--root", root)
+    name, root = "horovod-nccl-wmlce", tmp_path / "root"
+    words = ("create", name, "--root", root, *from_copies(tmp_path, name, channels))
     done = envbuild(*words, env=LICENCE, timeout=SECONDS)
     assert done.code == 6, done.text
     assert "and compare: done" in done.err
@@ -149,34 +154,54 @@ def test_horovod_of_tensorflow_is_compiled_and_without_a_gpu_not_published(
     assert json.loads(envbuild("list", "--root", root, "--json").out)["environments"] == []
 
 
+Words = tuple[str | Path, ...]
+OWN = {
+    "horovod-nccl-wmlce": {"horovod": "0.19.5", "nccl": "2.5.6", "tensorflow": "2.1.0"},
+    "horovod-ddl-wmlce": {"horovod": "0.18.2", "ddl": "1.5.1", "tensorflow": "2.1.0"},
+    "ibm-wml-ce": {"pytorch": "1.3.1", "tensorflow": "2.1.0"},
+    "horovod-pytorch-conda": {"horovod": "0.19.5", "pytorch": "1.3.1"},
+    "horovod-pytorch-nccl-conda": {"horovod": "0.19.5", "nccl": "2.5.6"},
+}
+SUBDIRS = {"workstation": "linux-64", "summit": "linux-ppc64le", "taurus-ml": "linux-ppc64le"}
+MPIS = {"linux-64": ("openmpi", "3.1.3"), "linux-ppc64le": ("spectrum-mpi", "10.3")}
+
+
 @pytest.mark.parametrize(
-    ("name", "own"),
+    ("name", "site"),
     [
-        ("horovod-nccl-wmlce", {"horovod": "0.19.5", "nccl": "2.5.6", "tensorflow": "2.1.0"}),
-        ("horovod-ddl-wmlce", {"horovod": "0.18.2", "ddl": "1.5.1", "tensorflow": "2.1.0"}),
-        ("ibm-wml-ce", {"pytorch": "1.3.1", "tensorflow": "2.1.0"}),
-        ("horovod-pytorch-conda", {"horovod": "0.19.5", "pytorch": "1.3.1"}),
-        ("horovod-pytorch-nccl-conda", {"horovod": "0.19.5", "nccl": "2.5.6"}),
+        # Document 000's own, as they ship: only the channels are copies.
+        ("horovod-nccl-wmlce", "workstation"),
+        ("horovod-nccl-wmlce", "taurus-ml"),
+        ("horovod-ddl-wmlce", "workstation"),
+        ("horovod-ddl-wmlce", "summit"),
+        ("ibm-wml-ce", "taurus-ml"),
+        ("horovod-pytorch-conda", "taurus-ml"),
+        ("horovod-pytorch-nccl-conda", "taurus-ml"),
     ],
 )
-def test_a_recipe_is_planned_locked_and_bundled_for_power(
-    envbuild: Envbuild, power: dict[str, Path], tmp_path: Path, name: str, own: dict[str, str]
+def test_a_recipe_is_planned_locked_and_bundled(
+    envbuild: Envbuild, copies: dict[str, Path], tmp_path: Path, name: str, site: str
 ) -> None:
-    folder = recipes(tmp_path / "recipes", power, name, "ppc64le")
-    where = (name, "--recipes", folder, "--site", "taurus-ml")
+    where: Words = (name, "--site", site_with_copies(tmp_path, site, copies))
+    if not name.startswith(("horovod-nccl", "horovod-ddl")):
+        folder = recipes(tmp_path / "recipes", copies, name, "ppc64le")
+        where = (name, "--recipes", folder, "--site", site)
     planned = envbuild("plan", *where, "--json")
     assert planned.code == 0, planned.text
-    pins = {each["component"]: each["version"] for each in json.loads(planned.out)["pins"]}
-    wanted = {**own, "wmlce": "1.7.0", "spectrum-mpi": "10.3"}
+    plan = json.loads(planned.out)
+    pins = {each["component"]: each["version"] for each in plan["pins"]}
+    mpi, release = MPIS[SUBDIRS[site]]
+    wanted = {**OWN[name], "wmlce": "1.7.0", mpi: release}
     assert {each: pins.get(each) for each in wanted} == wanted
+    assert {each["gone-since"] for each in plan["channels"]} == {None}
 
     file = tmp_path / "lock.json"
     done = envbuild("lock", *where, "--output", file, timeout=SECONDS)
     assert done.code == 0, done.text
     lock = json.loads(file.read_text(encoding="utf-8"))
     packages = [each for each in lock["artifacts"] if each["kind"] == "conda-package"]
-    assert {each["subdir"] for each in packages} == {"linux-ppc64le", "noarch"}
-    assert {"powerai", "powerai-license", "spectrum-mpi"} <= {each["name"] for each in packages}
+    assert {each["subdir"] for each in packages} == {SUBDIRS[site], "noarch"}
+    assert {"powerai", "powerai-license", mpi} <= {each["name"] for each in packages}
     # The release's pins hold what is newer off.
     assert ("tensorflow", "2.2.0") not in {(each["name"], each["version"]) for each in packages}
 
@@ -193,12 +218,28 @@ def test_a_recipe_is_planned_locked_and_bundled_for_power(
     assert "IBM_POWERAI_LICENSE_ACCEPT" in build
 
 
+def test_a_recipe_locked_on_x86_is_compared_with_its_lock_for_summit(
+    envbuild: Envbuild, copies: dict[str, Path], tmp_path: Path
+) -> None:
+    locks = {}
+    for site in ("workstation", "summit"):
+        locks[site] = tmp_path / f"{site}.json"
+        where = (site_with_copies(tmp_path, site, copies), "--output", locks[site])
+        done = envbuild("lock", "horovod-ddl-wmlce", "--site", *where, timeout=SECONDS)
+        assert done.code == 0, done.text
+    done = envbuild("diff", locks["workstation"], locks["summit"], "--json")
+    assert done.code == 8, done.text
+    differences = json.loads(done.out)["differences"]
+    changed = {each["name"] for each in differences if each["section"] == "components"}
+    assert {"openmpi", "spectrum-mpi", "gcc"} <= changed
+    assert {"wmlce", "ddl", "pytorch", "tensorflow", "horovod"}.isdisjoint(changed)
+
+
 def test_horovod_on_ddl_is_compiled_and_refused_by_the_stand_in_itself(
     envbuild: Envbuild, channels: dict[str, Path], tmp_path: Path
 ) -> None:
-    name = "horovod-ddl-wmlce"
-    folder, root = recipes(tmp_path / "recipes", channels, name, stack={}), tmp_path / "root"
-    words = ("create", name, "--recipes", folder, "--site", "local", "--root", root)
+    name, root = "horovod-ddl-wmlce", tmp_path / "root"
+    words = ("create", name, "--root", root, *from_copies(tmp_path, name, channels))
     done = envbuild(*words, env=LICENCE, timeout=SECONDS)
     assert done.code == 6, done.text
     assert "and compare: done" in done.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,8 @@ def names_of(compiler: str) -> Known:
 
 
 KNOWLEDGE = {"x86_64": names_of("gxx_linux-64"), "ppc64le": names_of("gxx_linux-ppc64le")}
-# Of Summit's modules, and here as document 000 makes them: in a conda environment of the channel.
-# ddlrun says its default mode by this variable, which Horovod on DDL does not start without.
-IN_CONDA: dict[str, dict[str, Any]] = {
-    "horovod-ddl-wmlce": {
-        "runtime": {"flags": {"HOROVOD_GPU_ALLREDUCE": "DDL", "HOROVOD_WITH_MPI": 1}},
-        "env": {"DDL_OPTIONS": "-mode p"},
-    },
-    "ibm-wml-ce": {},
-}
+# Of Summit's module, and here as document 000 makes it: in a conda environment of the channel.
+IN_CONDA = frozenset({"ibm-wml-ce"})
 ACCEPT = {
     "variable": "IBM_POWERAI_LICENSE_ACCEPT",
     "value": "yes",
@@ -58,13 +52,10 @@ def recipes(
     recipe = yaml.safe_load((data.RECIPES / f"{name}.yaml").read_text(encoding="utf-8"))
     recipe["arch"] = [arch]
     del recipe["documented-for"]
+    recipe.pop("for-arch", None)
     if name in IN_CONDA:
         recipe |= {"backend": "conda", "channels": [*channels], "system-site-packages": False}
         recipe["stack"] |= {"wmlce": "==1.7.*", "cuda": "*", "gcc": "==7.3.*"}
-        recipe["runtime"].pop("origin", None)
-        own = dict(IN_CONDA[name])
-        recipe["runtime"] |= own.pop("runtime", {})
-        recipe |= own
     if stack is not None:
         del recipe["stack"]["spectrum-mpi"]
         recipe["stack"] |= {"openmpi": "*", **stack}
@@ -90,6 +81,47 @@ def recipes(
     said = {"schema": 1, "recorded": "2026-11-01", "source": "made by the tests", "channels": known}
     (folder / "knowledge" / "versions.yaml").write_text(yaml.safe_dump(said), encoding="utf-8")
     return folder
+
+
+# Of the shipped text of document 000's recipes, what a channel of stand-ins cannot have: the Open
+# MPI that runs is newer, and the machine's compiler is too new for the gloo of those releases.
+_RUNS = (
+    ('      openmpi: "==3.1.*"\n', '      openmpi: "*"\n'),
+    ("    HOROVOD_WITH_MPI: 1\n", "    HOROVOD_WITH_MPI: 1\n    HOROVOD_WITHOUT_GLOO: 1\n"),
+    ("smoke:\n  ranks: 6\n", "smoke: {ranks: 2, max-bytes: 65536}\n"),
+)
+
+
+def runnable(folder: Path, name: str) -> Path:
+    """Write a shipped recipe of document 000 with those three lines changed; return its folder."""
+    text = (data.RECIPES / f"{name}.yaml").read_text(encoding="utf-8")
+    for before, after in _RUNS:
+        assert text.count(before) == 1, before
+        text = text.replace(before, after)
+    folder.mkdir(parents=True)
+    (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+    return folder
+
+
+WORKSTATION = {
+    "schema": 1,
+    "name": "workstation",
+    "summary": "A workstation with copies of the channels",
+    "arch": ["x86_64"],
+    "origins": ["pip", "build"],
+}
+
+
+def site_with_copies(folder: Path, name: str, channels: dict[str, Path]) -> Path:
+    """Write a shipped site, or the workstation, that keeps copies of channels; return its file."""
+    text = yaml.safe_dump(WORKSTATION)
+    if name != WORKSTATION["name"]:
+        text = (data.RECIPES / "sites" / f"{name}.yaml").read_text(encoding="utf-8")
+        shutil.copy(data.RECIPES / "sites" / f"{name}.snapshot.json", folder)
+    copies = {channel: path.as_uri() for channel, path in channels.items()}
+    file = folder / f"{name}.yaml"
+    file.write_text(text + yaml.safe_dump({"channels": copies}), encoding="utf-8")
+    return file
 
 
 def evidence(root: Path) -> list[dict[str, Any]]:

@@ -44,6 +44,10 @@ MODULE_FACTS = {
     "nccl.static_library",
     "horovod.flatbuffers_patched",
     "spectrum-mpi.cxx",
+    # Of the builds of conda packages.
+    *(f"{name}.cuda" for name in ("pytorch", "tensorflow", "cudf", "cuml", "nccl", "cudnn")),
+    *(f"{name}.{fact}" for name in ("pytorch", "tensorflow") for fact in ("cudnn", "nccl")),
+    "pytorch.linked_mpi",
 }
 
 

@@ -16,7 +16,7 @@ CHANNELS = [
     "https://public.dhe.ibm.com/ibmdl/export/pub/software/server/ibm-ai/conda",
     "https://repo.anaconda.com/pkgs/main",
 ]
-PACKAGES = {"python=3.7", "powerai=1.7.0", "pytorch=1.3.1", "tensorflow=2.1.0", "nccl=2.5.6"}
+PACKAGES = {"python=3.7", "powerai=1.7.0", "pytorch=1.3.1", "tensorflow-gpu=2.1.0", "nccl=2.5.6"}
 PACKAGES |= {"cudatoolkit-dev=10.2.89", "spectrum-mpi=10.3", "gxx_linux-ppc64le=7.3.0"}
 
 

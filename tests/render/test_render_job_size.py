@@ -45,15 +45,15 @@ def test_a_job_of_slurm_has_the_size_that_was_asked_for(form: str) -> None:
 
 def test_a_job_of_lsf_with_a_launch_node_has_it_too() -> None:
     asked = (*ASKED[:2], *ASKED[4:], "--cpus-per-rank", "4")
-    done = render("horovod-ddl-wmlce", "summit", "--as", "lsf", *asked)
+    done = render("horovod-ddl-module", "summit", "--as", "lsf", *asked)
     assert done.exit_code == 0, done.stderr
     assert lines(done.stdout, "#BSUB ") == [
         "-P p_dl",
-        "-J horovod-ddl-wmlce",
+        "-J horovod-ddl-module",
         "-W 8:00",
         "-nnodes 4",
         "-q batch",
-        "-o horovod-ddl-wmlce-%J.out",
+        "-o horovod-ddl-module-%J.out",
     ]
     assert "\njsrun -n4 -r1 -g6 -a6 -c42 -bpacked:4 python" in done.stdout
 
@@ -107,6 +107,6 @@ def test_what_is_refused(site: str, words: list[str], problem: str) -> None:
 
 def test_more_cores_than_a_node_has_are_refused() -> None:
     words = ("--as", "lsf", "--cpus-per-rank", "8", "--json")
-    done = render("horovod-ddl-wmlce", "summit", *words)
+    done = render("horovod-ddl-module", "summit", *words)
     assert (done.exit_code, problem_ids(done.stdout)) == (2, ["launch.too-few-cores"])
     assert "42" in done.stderr

@@ -56,7 +56,7 @@ def test_ddl_is_started_by_ddlrun(form: str, scheduler: str) -> None:
 
 
 def test_horovod_on_ddl_is_not() -> None:
-    text = job("horovod-ddl-wmlce", "summit")
+    text = job("horovod-ddl-module", "summit")
     assert last(text) == 'jsrun -n1 -r1 -g6 -a6 -c42 -bpacked:7 python my_program.py "$@"'
 
 

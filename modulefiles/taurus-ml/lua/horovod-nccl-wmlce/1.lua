@@ -7,7 +7,7 @@ help(table.concat({
   "  python@3.7 <- conda:defaults/python",
   "  wmlce@1.7.0 <- conda:wmlce/powerai",
   "  pytorch@1.3.1 <- conda:wmlce/pytorch",
-  "  tensorflow@2.1.0 <- conda:wmlce/tensorflow",
+  "  tensorflow@2.1.0 <- conda:wmlce/tensorflow-gpu",
   "  nccl@2.5.6 <- conda:wmlce/nccl",
   "  cuda@10.2.89 <- conda:wmlce/cudatoolkit-dev",
   "  spectrum-mpi@10.3 <- conda:wmlce/spectrum-mpi",
