@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zoo
 from zoo import TORCH, Made, Validate, horovod_metadata, install_horovod, install_torch
 
 from envbuilder.data import RECIPES
@@ -126,6 +127,18 @@ def test_no_rebuild_where_none_works(made: Made, check: Validate) -> None:
     (finding,) = findings(check(made))
     assert "HVD-002" in finding.fix
     assert "pip install" not in finding.fix
+
+
+@pytest.mark.parametrize("name", ["tensorflow", "tensorflow_cpu"])
+def test_tensorflow_by_the_metadata_of_its_package(made: Made, check: Validate, name: str) -> None:
+    made.install("horovod", "0.28.1")
+    made.install(name, "2.15.0")
+    made.write(made.packages / "tensorflow" / "__init__.py", "")
+    zoo.compile_c(made.packages / "horovod" / "tensorflow" / f"mpi_lib{zoo.SUFFIX}")
+    for built, expected in (("2.15.0", []), ("2.14.1", ["horovod.other-framework"])):
+        horovod_metadata(made, tensorflow=built)
+        value = check(made)
+        assert (ids(value), unchecked(value)) == (expected, [])
 
 
 def test_the_record_of_envbuild_counts_where_horovod_writes_none(
