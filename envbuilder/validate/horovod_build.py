@@ -74,18 +74,18 @@ class InstalledFramework(NamedTuple):
     place: Observation
 
 
-def look(what: HorovodInputs) -> Iterator[tuple[CheckInfo, Outcome]]:
+def look(inputs: HorovodInputs) -> Iterator[tuple[CheckInfo, Outcome]]:
     """Yield the violations, and what cannot be decided for lack of a fact, with their checks."""
-    for extension in _extensions(what.environment):
-        framework = _framework(what, extension.framework)
+    for extension in _extensions(inputs.environment):
+        framework = _framework(inputs, extension.framework)
         if framework is None:
-            about = what.environment.name(extension.native.path)
+            about = inputs.environment.name(extension.native.path)
             for info in (OTHER_RELEASE, SYMBOL_MISSING):
                 yield info, Undecided("the framework, or its version, is not found", about)
             continue
-        for outcome in _other_release(what, extension, framework):
+        for outcome in _other_release(inputs, extension, framework):
             yield OTHER_RELEASE, outcome
-        yield from _missing_symbols(what, extension, framework)
+        yield from _missing_symbols(inputs, extension, framework)
 
 
 def table() -> tuple[CheckInfo, ...]:
@@ -95,17 +95,17 @@ def table() -> tuple[CheckInfo, ...]:
 
 def _extensions(environment: Environment) -> Iterator[Extension]:
     for native in (*environment.libraries, *environment.outer):
-        found = _EXTENSION.fullmatch(native.path)
-        if found and found[2] in FRAMEWORKS:
-            yield Extension(native, Path(found[1]), found[2])
+        path = _EXTENSION.fullmatch(native.path)
+        if path and path[2] in FRAMEWORKS:
+            yield Extension(native, Path(path[1]), path[2])
 
 
 # ---------------------------------------------------------------- the release of a framework
 
 
-def _framework(what: HorovodInputs, package: str) -> InstalledFramework | None:
+def _framework(inputs: HorovodInputs, package: str) -> InstalledFramework | None:
     """Return a framework as ``__version__`` has it: Debian's torch has another in its metadata."""
-    environment = what.environment
+    environment = inputs.environment
     for each in environment.folders:
         folder = each.path / package
         if not os.path.isfile(environment.real(str(folder / "__init__.py"))):  # noqa: PTH113
@@ -117,28 +117,28 @@ def _framework(what: HorovodInputs, package: str) -> InstalledFramework | None:
                 place = seen(environment.short(folder / name), "__version__", version[1])
                 return InstalledFramework(folder, version[1], place)
         for distribution in each.distributions:
-            if distribution.key in _distribution_names(what, package):
+            if distribution.key in _distribution_names(inputs, package):
                 place = seen(environment.short(distribution.path), "Version", distribution.version)
                 return InstalledFramework(folder, distribution.version, place)
         return None
     return None
 
 
-def _distribution_names(what: HorovodInputs, package: str) -> set[str]:
+def _distribution_names(inputs: HorovodInputs, package: str) -> set[str]:
     """Return the names on the index of the framework that a package is imported as."""
-    known = (c for c in what.knowledge.components.values() if c.horovod)
+    known = (c for c in inputs.knowledge.components.values() if c.horovod)
     names = (n for c in known if c.python_import == package for n in (c.pip, *c.pip_variants))
     return {normalize(name) for name in names if name}
 
 
 def _other_release(
-    what: HorovodInputs, extension: Extension, framework: InstalledFramework
+    inputs: HorovodInputs, extension: Extension, framework: InstalledFramework
 ) -> Iterator[Outcome]:
     name = extension.framework
-    built = _built_for(what, extension)
+    built = _built_for(inputs, extension)
     if built is None:
         reason = "neither horovod/metadata.json nor a build record states its framework's release"
-        yield Undecided(reason, what.environment.name(extension.native.path))
+        yield Undecided(reason, inputs.environment.name(extension.native.path))
         return
     version, place = built
     if _release_of(version) == _release_of(framework.version):
@@ -150,17 +150,17 @@ def _other_release(
         (place, framework.place),
         confidence="possible" if same_release else "likely",
         severity="warning" if same_release else None,
-        fix=_rebuild(what),
+        fix=_rebuild(inputs),
     )
 
 
-def _built_for(what: HorovodInputs, extension: Extension) -> tuple[str, Observation] | None:
+def _built_for(inputs: HorovodInputs, extension: Extension) -> tuple[str, Observation] | None:
     """Return the release that Horovod was compiled for; None: nothing states it.
 
     Horovod writes it from 0.21.1 on, envbuild into the wheels that it builds.
     """
-    environment, (_, key) = what.environment, FRAMEWORKS[extension.framework]
-    distribution = _distribution(what)
+    environment, (_, key) = inputs.environment, FRAMEWORKS[extension.framework]
+    distribution = _distribution(inputs)
     records: list[tuple[Path, tuple[str, ...]]] = [(extension.package / "metadata.json", (key,))]
     if distribution and distribution.path.parent == extension.package.parent:
         recorded = ("facts", "frameworks", extension.framework, "version")
@@ -186,45 +186,48 @@ def _release_of(version: str) -> tuple[str, str]:
     return parsed.public, parsed.local or ""
 
 
-def _distribution(what: HorovodInputs) -> InstalledDistribution | None:
-    found = what.environment.found.get(_HOROVOD)
-    return found[1] if found else None
+def _distribution(inputs: HorovodInputs) -> InstalledDistribution | None:
+    located = inputs.environment.found.get(_HOROVOD)
+    return located[1] if located else None
 
 
 # ---------------------------------------------------------------- symbols
 
 
 def _missing_symbols(
-    what: HorovodInputs, extension: Extension, framework: InstalledFramework
+    inputs: HorovodInputs, extension: Extension, framework: InstalledFramework
 ) -> Iterator[tuple[CheckInfo, Outcome]]:
-    environment, native = what.environment, extension.native
+    environment, native = inputs.environment, extension.native
     name = environment.name(native.path)
     if not environment.native:
         yield SYMBOL_MISSING, Undecided(NOT_SEARCHED, name)
         return
-    own = [environment.real(each) for each in library_files(str(framework.folder))]
-    needed = {each: environment.loaded(native, each) for each in native.tree}
-    libraries = [*(environment.real(path) for path in needed.values() if path), *own]
+    framework_libraries = [environment.real(each) for each in library_files(str(framework.folder))]
+    dependencies = {each: environment.loaded(native, each) for each in native.tree}
+    libraries = [
+        *(environment.real(path) for path in dependencies.values() if path),
+        *framework_libraries,
+    ]
     try:
         required = {s for s in required_symbols(environment.real(native.path)) if s[:2] == "_Z"}
         missing = _undefined(required, libraries)
-        other_abi = _in_other_abi(missing, own)
+        other_abi = _in_other_abi(missing, framework_libraries)
     except (OSError, ELFError) as error:
         yield SYMBOL_MISSING, Undecided(f"the symbols cannot be read: {error}", name)
         return
-    absent = sorted(each for each, path in needed.items() if path is None)
+    absent = sorted(each for each, path in dependencies.items() if path is None)
     counted = f"{len(missing)} C++ symbol{'' if len(missing) == 1 else 's'}"
     label = f"{extension.framework} {framework.version}"
     if other_abi:
         evidence = [*_evidence(environment, native, other_abi), framework.place]
         summary = f"{name} has another C++ ABI than {label}: {counted} not found"
-        yield OTHER_ABI, Violation(summary, tuple(evidence), fix=_rebuild(what))
+        yield OTHER_ABI, Violation(summary, tuple(evidence), fix=_rebuild(inputs))
     elif missing and absent:
         yield SYMBOL_MISSING, Undecided(f"{absent[0]}, which it needs, is not found", name)
     elif missing:
         evidence = [*_evidence(environment, native, sorted(missing)), framework.place]
         summary = f"{name} needs {counted} that {label} lacks"
-        yield SYMBOL_MISSING, Violation(summary, tuple(evidence), fix=_rebuild(what))
+        yield SYMBOL_MISSING, Violation(summary, tuple(evidence), fix=_rebuild(inputs))
 
 
 def _undefined(required: set[str], libraries: Iterable[str]) -> set[str]:
@@ -269,15 +272,15 @@ def _evidence(
 # ---------------------------------------------------------------- how it is built again
 
 
-def _rebuild(what: HorovodInputs) -> str | None:
+def _rebuild(inputs: HorovodInputs) -> str | None:
     """Return the command that builds the installed release again: its flags, variables, patches."""
-    horovod = _distribution(what)
-    if Path(f"{what.environment.prefix}.evidence").is_dir():
+    horovod = _distribution(inputs)
+    if Path(f"{inputs.environment.prefix}.evidence").is_dir():
         return None  # of a root: envbuild builds it again, as the check says
     if horovod is None:
         return "build the site's Horovod again for this framework, or load the one it is for"
-    flags = _flags(what)
-    rows = [*_rows_of_a_build(what, horovod.version, flags)]
+    flags = _flags(inputs)
+    rows = [*_rows_of_a_build(inputs, horovod.version, flags)]
     refused = [each.row.id for each in rows if each.verdict == "holds"]
     if refused:
         return (
@@ -286,36 +289,36 @@ def _rebuild(what: HorovodInputs) -> str | None:
             "Horovod"
         )
     remedies = [each.remedy for each in rows if each.remedy]
-    return _command(what, horovod, flags, remedies)
+    return _command(inputs, horovod, flags, remedies)
 
 
-def _flags(what: HorovodInputs) -> dict[str, str]:
+def _flags(inputs: HorovodInputs) -> dict[str, str]:
     """Return the build variables that envbuild recorded, otherwise those that libraries show."""
-    recorded = what.stack.flags
+    recorded = inputs.stack.flags
     if recorded is None:
-        found = what.environment.found.get(_HOROVOD)
-        runtime = what.runtime
-        traces = build_traces(runtime, what.environment, found[0]) if found and runtime else None
+        located, runtime = inputs.environment.found.get(_HOROVOD), inputs.runtime
+        if located is None or runtime is None:
+            return {}
+        traces = build_traces(runtime, inputs.environment, located[0])
         return dict(traces.flags) if traces else {}
     return {name: value for name, value in recorded.items() if PREFIX_WORD not in value}
 
 
 def _rows_of_a_build(
-    what: HorovodInputs, release: str, flags: Mapping[str, str]
+    inputs: HorovodInputs, release: str, flags: Mapping[str, str]
 ) -> Iterator[Match]:
     """Yield the errors about a build of this release, which a remedy lifts or which hold."""
-    stack = what.stack
-    facts = Facts(stack.facts, flags, what.runtime, release)
+    stack = inputs.stack
+    facts = Facts(stack.facts, flags, inputs.runtime, release)
     origins = {**stack.origins, _HOROVOD: "build"}
-    given = StackFacts(stack.versions, facts, origins)
-    for each in match(what.knowledge, given):
-        own = isinstance(each.row, Advisory) and each.row.component == _HOROVOD
-        if own and (each.verdict == "lifted" or (each.verdict == "holds" and each.bad)):
+    for each in match(inputs.knowledge, StackFacts(stack.versions, facts, origins)):
+        about_horovod = isinstance(each.row, Advisory) and each.row.component == _HOROVOD
+        if about_horovod and (each.verdict == "lifted" or (each.verdict == "holds" and each.bad)):
             yield each
 
 
 def _command(
-    what: HorovodInputs,
+    inputs: HorovodInputs,
     horovod: InstalledDistribution,
     flags: Mapping[str, str],
     remedies: Sequence[Remedy],
@@ -324,15 +327,17 @@ def _command(
     parts = [f"pip download --no-deps --no-binary :all: horovod=={horovod.version}"]
     parts.append(f"tar xf {release}.tar.gz")
     for name in dict.fromkeys(each.name for each in remedies if each.kind == "patch"):
-        path = patch_file(name, what.patches)
+        path = patch_file(name, inputs.patches)
         parts.append(f"patch -p1 -d {release} <{shlex.quote(str(path))}")
     settings = {e.name: e.value or "" for e in remedies if e.kind in ("variable", "flag")}
     variables = {**flags, **settings}
     options = [each.value or each.name for each in remedies if each.kind == "pip-option"]
     words = ["pip", "install", "--force-reinstall", "--no-deps", "--no-build-isolation"]
     words += ["--no-cache-dir", *(each for each in options if each not in words), f"./{release}"]
-    said = "".join(f"{name}={shlex.quote(value)} " for name, value in sorted(variables.items()))
-    return " && ".join([*parts, said + shlex.join(dict.fromkeys(words))])
+    assignments = "".join(
+        f"{name}={shlex.quote(value)} " for name, value in sorted(variables.items())
+    )
+    return " && ".join([*parts, assignments + shlex.join(dict.fromkeys(words))])
 
 
 _FIX = "build it again with its flags and patches: envbuild remove, then envbuild create"

@@ -50,15 +50,15 @@ class CheckResults(NamedTuple):
 
 def run(
     environment: Environment,
-    more: Iterable[tuple[CheckInfo, Outcome]] = (),
+    others: Iterable[tuple[CheckInfo, Outcome]] = (),
     *,
     hashes: bool = False,
 ) -> CheckResults:
-    """Return what all checks find. *more*: outcomes of others; *hashes*: hash recorded files."""
+    """Return what all checks find. *others*: outcomes of others; *hashes*: hash recorded files."""
     findings: list[Finding] = []
     undecided: dict[tuple[str, str], list[str]] = {}
-    own = ((check.info, each) for check in CHECKS for each in check.look(environment, hashes))
-    for info, each in chain(own, more):
+    outcomes = ((check.info, each) for check in CHECKS for each in check.look(environment, hashes))
+    for info, each in chain(outcomes, others):
         if isinstance(each, Undecided):
             about = undecided.setdefault((info.id, each.reason), [])
             about += [each.about] if each.about is not None else []
