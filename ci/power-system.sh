@@ -7,6 +7,7 @@
 # As root on a Debian of the same release for amd64, with mmdebstrap and qemu-user-static. The compiler
 # is Debian's cross compiler: programs for this machine's processor run in the system as they are, so
 # that nothing of a compilation is emulated. A DIR that is there already only gets what it lacks.
+# ENVBUILD_DEBIAN_MIRROR=URL names an archive, as for create --emulate; mmdebstrap then uses no other.
 set -euo pipefail
 
 system=${1:?usage: bash ci/power-system.sh DIR}
@@ -19,7 +20,7 @@ packages+=,python3-cloudpickle,python3-dev,python3-psutil,python3-six,python3-to
 if [ ! -e "$system/usr/bin/env" ]; then
     # shellcheck disable=SC2016 # mmdebstrap's shell knows what $1 is
     mmdebstrap --architectures=ppc64el --variant=minbase "--include=$packages" \
-        --customize-hook='echo 127.0.0.1 localhost >"$1/etc/hosts"' "$suite" "$system"
+        --customize-hook='echo 127.0.0.1 localhost >"$1/etc/hosts"' "$suite" "$system" ${ENVBUILD_DEBIAN_MIRROR:+"$ENVBUILD_DEBIAN_MIRROR"}
 fi
 
 if [ ! -e "$system/usr/bin/gcc" ]; then

@@ -83,6 +83,10 @@ def _text(**limits: Any) -> GetPydanticSchema:
 
 Line = Annotated[str, _text(min_length=1, max_length=500)]
 
+LONGEST_COMMAND = 4000
+Command = Annotated[str, _text(min_length=1, max_length=LONGEST_COMMAND)]
+"""A line that may hold a whole command, with its paths."""
+
 WANTED: dict[str, str] = {}
 """What a text that fails a pattern should have been, by the pattern."""
 

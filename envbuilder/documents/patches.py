@@ -50,16 +50,22 @@ def patch_files(plan: Plan, folders: Sequence[Path]) -> dict[str, str]:
     return files
 
 
-def _read(name: str, folders: Sequence[Path]) -> tuple[Path, str]:
+def patch_file(name: str, folders: Sequence[Path]) -> Path:
+    """Return the file of a patch. Raises UsageError if it does not exist."""
     paths = [folder / "patches" / f"{name}.patch" for folder in folders]
     for path in paths:
         if path.is_file():
-            return path, path.read_text(encoding="utf-8")
+            return path
     raise UsageError(
         "patch.not-found",
         f"the patch '{shown(name)}' does not exist",
         "searched: " + ", ".join(str(path) for path in paths),
     )
+
+
+def _read(name: str, folders: Sequence[Path]) -> tuple[Path, str]:
+    path = patch_file(name, folders)
+    return path, path.read_text(encoding="utf-8")
 
 
 def _fits(path: Path, text: str, build: SourceBuild) -> None:

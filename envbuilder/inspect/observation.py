@@ -18,8 +18,8 @@ def seen(file: str | Path, field: str | None = None, value: object = None) -> Ob
     )
 
 
-def line(text: str) -> str:
-    """Return a text as one line that JSON can hold."""
+def line(text: str, length: int = LINE_LENGTH) -> str:
+    """Return a text as one line of at most *length* characters that JSON can hold."""
     # Surrogates stand for bytes of a name that are no UTF-8: JSON cannot hold them.
     safe = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return shown(safe, LINE_LENGTH - 100)[:LINE_LENGTH] or "-"
+    return shown(safe, length - 100)[:length] or "-"

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from ..base import Document, Line
+from ..base import Command, Document, Line
 from ..knowledge.symptoms import Confidence
 from ..knowledge.terms import Severity
 from .evidence import LaunchRecord, Moment, RunObservation, SmokeResult
@@ -43,7 +43,7 @@ class Finding(Document):
     summary: Line
     evidence: tuple[Observation, ...]
     why: Line
-    fix: Line
+    fix: Command
     source: Line
     accepted: Line | None = Field(
         default=None, description="The reason if the baseline accepts it; it then does not count."

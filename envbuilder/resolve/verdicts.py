@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from ..knowledge.matching import Verdict, kind
-from ..knowledge.rows import Knowledge, Row
+from ..knowledge.rows import Knowledge, Remedy, Row
 from ..knowledge.terms import Origin, Severity
 from ..model.outcome import RowMatch
 from .facts import Facts, has_gpu_component
@@ -45,14 +45,14 @@ class StackFacts:
 class Match:
     """A row that says something. ``about``: component@version; ``open``: what it depends on.
 
-    ``remedy``: what lifts it, in words.
+    ``remedy``: what lifts it.
     """
 
     row: Row
     verdict: Verdict
     about: tuple[str, ...]
     open: tuple[str, ...] = ()
-    remedy: str | None = None
+    remedy: Remedy | None = None
 
     @property
     def severity(self) -> Severity:
@@ -160,8 +160,8 @@ def _match(grounded: GroundRule, pool: Pool, given: StackFacts) -> Iterator[Matc
         yield Match(grounded.row, "unknown" if hanging else "holds", words, tuple(sorted(hanging)))
 
 
-def _remedy(grounded: GroundRule, pool: Pool, given: StackFacts) -> str | None:
-    """Return the first remedy that lifts a row, in words; a plan takes one as well."""
+def _remedy(grounded: GroundRule, pool: Pool, given: StackFacts) -> Remedy | None:
+    """Return the first remedy that lifts a row; a plan takes one as well."""
     by_id = {each.id: each for each in grounded.row.remedies}
 
     def there(those: frozenset[str] | None) -> bool:
@@ -171,7 +171,7 @@ def _remedy(grounded: GroundRule, pool: Pool, given: StackFacts) -> str | None:
         remedy = by_id[option.id]
         addable = not given.complete and not pool.of(remedy.name)
         if there(option.helps) and (there(option.needs) or addable):
-            return remedy_text(remedy)
+            return remedy
     return None
 
 
@@ -191,7 +191,7 @@ def row_match(match: Match) -> RowMatch:
         summary=row.summary,
         about=match.about,
         open=match.open,
-        remedy=match.remedy,
+        remedy=remedy_text(match.remedy) if match.remedy else None,
         fix=row.fix,
         link=row.sources[0],
     )

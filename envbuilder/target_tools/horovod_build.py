@@ -4,12 +4,15 @@ What its flags mean to its release, the entry states: ``parts`` and ``cpu_operat
 the sources of the releases 0.16.4 to 0.28.1.
 """
 
+import os
+import re
+from pathlib import Path
+
 from .files import read_json
 from .names import release
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import Iterable, Iterator, Mapping
 
     from .wheel_key import Build
@@ -33,6 +36,11 @@ CLASSES = {
 CPU_OPERATIONS = {"MPI": 0, "MLSL": 1, "CCL": 1, "GLOO": 2}
 CPU_OPERATIONS_FUNCTION = "_ZN7horovod6common18ParseCPUOpsFromEnvEv"
 METADATA = (0, 21, 1)
+# A header of each library whose folder a flag names: HOROVOD_NCCL_HOME, HOROVOD_CUDA_INCLUDE.
+LIBRARY_HEADERS = {"NCCL": "nccl.h", "CUDA": "cuda_runtime.h"}
+# Below tensorflow.sysconfig.get_include(); 1.15 and 2.0 have their files in tensorflow_core.
+TENSORFLOW_PACKAGES = ("tensorflow", "tensorflow_core")
+TENSORFLOW_HEADER = "include/tensorflow/core/framework/op.h"
 NCCL_CODE = (0, 20)  # from here on horovod_nccl_built() returns NCCL's version
 
 
@@ -57,6 +65,38 @@ def native_libraries(package: "Path") -> "dict[str, list[Path]]":
     """Return the native libraries of each framework in an installed horovod package."""
     # torch/mpi_lib_v2.<tag>.so, tensorflow/mpi_lib.<tag>.so, before 0.20 torch/mpi_lib/_mpi_lib.so
     return {name: sorted((package / name).rglob("*mpi_lib*.so")) for name in FRAMEWORKS}
+
+
+def missing_headers(
+    build: "Build", folders: "Iterable[str]", homes: "Iterable[tuple[str, str]]"
+) -> "Iterator[tuple[str, str]]":
+    """Yield (library, path) of each header that a build of Horovod includes and that is missing.
+
+    *folders*: where Python looks for packages. *homes*: (flag, folder) of CUDA and NCCL; those in
+    a folder of the compiler's CPATH are found too. PyTorch's headers may be the system's.
+    """
+    places = [Path(each, name) for each in folders for name in TENSORFLOW_PACKAGES]
+    packages = [each for each in places if each.is_dir()] or [Path("tensorflow")]
+    headers = [each / TENSORFLOW_HEADER for each in packages]
+    required = "HOROVOD_WITH_TENSORFLOW" in build["flags"]  # otherwise it is left out
+    if required and not any(each.is_file() for each in headers):
+        yield "TensorFlow", str(headers[0])
+    for flag, home in homes:
+        match = re.fullmatch(r"HOROVOD_(NCCL|CUDA)_(HOME|INCLUDE)", flag)
+        if match:
+            header = LIBRARY_HEADERS[match.group(1)]
+            inside = "include" if match.group(2) == "HOME" else "."
+            path = Path(home, inside, header)
+            others = [*Path(home).glob("targets/*/include/" + header), *_on_cpath(header)]
+            if not path.is_file() and not others:
+                yield match.group(1), str(path)
+
+
+def _on_cpath(header: str) -> "list[Path]":
+    """Return the files of a name that the compiler finds through its variables."""
+    entries = (os.environ.get(each, "").split(":") for each in ("CPATH", "CPLUS_INCLUDE_PATH"))
+    files = (Path(entry, header) for those in entries for entry in those if entry)
+    return [each for each in files if each.is_file()]
 
 
 def metadata_facts(

@@ -5,7 +5,8 @@
     python target_tools wheel-cache keep --cache DIR WHEEL
 
 Run by the environment's own Python; ``find`` and ``seal`` in the environment of the build, flags
-exported. ``find`` prints the path of a wheel that fits, or nothing; ``seal`` writes into a built
+exported. ``find`` prints the path of a wheel that fits, or nothing; then it fails (exit code 5) for
+a Horovod whose frameworks or libraries lack the headers to compile it. ``seal`` writes into a built
 wheel what it was made of and makes its libraries look for others relative to themselves; ``keep``
 puts a sealed wheel into the cache and prints its path there. What is in the cache is checked: an
 entry that others may have written, or whose wheel or facts are not those of its key, is named on
@@ -26,11 +27,13 @@ import sys
 import zipfile
 from pathlib import Path
 
-from .distributions import INSIDE
+from .distributions import INSIDE, PATH
+from .errors import BuildError
 from .files import ELF_MAGIC, entries, let_nobody_else_write, make_folder, read_json, sha256_of
+from .horovod_build import missing_headers
 from .rpaths import RpathError, relocate
 from .trust import distrust
-from .wheel_key import facts_of, key_of, prefixes_of
+from .wheel_key import facts_of, homes, key_of, prefixes_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -343,11 +346,22 @@ def parse(arguments: "list[str]") -> argparse.Namespace:
 
 def main(arguments: "list[str]") -> int:
     """Find, seal or keep; return the exit code."""
-    options = parse(arguments)
+    try:
+        run(parse(arguments))
+    except BuildError as error:
+        for problem in error.problems:
+            say(f"error: {problem.id}: {problem.message}")
+            say(f"hint: {', '.join(problem.hints)}")
+        return error.code
+    return 0
+
+
+def run(options: argparse.Namespace) -> None:
+    """Find, seal or keep. Raises BuildError."""
     if options.verb == "keep":
         path = keep(Path(options.cache).absolute(), Path(options.wheel).absolute())
         sys.stdout.write(f"{path}\n" if path else "")
-        return 0
+        return
     build = read_build(options.builds, options.component)
     folder = Path(options.builds).parent
     facts = facts_of(build, options.prefix, folder, options.source)
@@ -355,6 +369,18 @@ def main(arguments: "list[str]") -> int:
     if options.verb == "find":
         path = find(Path(options.cache).absolute(), facts, prefixes, options.explain)
         sys.stdout.write(f"{path}\n" if path else "")
+        if path is None:
+            check_headers(build, options.prefix)
     else:
         seal(facts, prefixes, prefixes_of(folder), Path(options.wheel).absolute())
-    return 0
+
+
+def check_headers(build: "Build", prefix: str) -> None:
+    """Raise BuildError for a header without which a Horovod cannot be compiled."""
+    if build["parts"] is not None:
+        for library, path in missing_headers(build, PATH, homes(build, prefix)):
+            raise BuildError(
+                "build.headers-missing",
+                f"headers of {library} cannot be found: {path}",
+                f"load or install a {library} with its headers",
+            )

@@ -22,6 +22,7 @@ from ..knowledge.matching import Verdict
 from ..knowledge.terms import Arch, Severity
 from ..model.outcome import RowMatch
 from ..model.recipe import Recipe
+from ..model.runtime import own_component
 from ..model.validation import Acceptance, Baseline, CheckInfo, Finding, Validation
 from ..resolve.facts import site_facts
 from ..runtimes import RUNTIMES
@@ -29,7 +30,7 @@ from ..text import shown
 from ..workflow.context import Context
 from ..workflow.entries import entries
 from ..workflow.site_contents import site_search
-from . import checks, imports
+from . import checks, horovod_build, imports
 from . import recipe_comparison as as_asked
 from .image_environment import environment_or_image
 from .options import ComparisonOptions, ProvingOptions, RemovedOptions, ValidateOptions
@@ -47,7 +48,13 @@ _WHY_ROW = "a known problem: envbuild advisories show {}"
 
 def list_checks() -> tuple[CheckInfo, ...]:
     """Return every kind of finding."""
-    return (*checks.table(), *as_asked.table(), imports.IMPORT_FAILED, imports.RANKS_FAILED)
+    return (
+        *checks.table(),
+        *horovod_build.table(),
+        *as_asked.table(),
+        imports.IMPORT_FAILED,
+        imports.RANKS_FAILED,
+    )
 
 
 def looked_for(options: ValidateOptions) -> tuple[CheckInfo, ...]:
@@ -132,7 +139,11 @@ def _validated(there: Environment, context: Context, options: ValidateOptions) -
     failed = [*imports.failures(environment, imported)]
     ranks = _ranks(environment, stack, site, run, context, imports_failed=bool(failed))
     failed += ranks.findings if ranks else ()
-    looked = checks.run(environment, hashes=options.verify)
+    runtime = RUNTIMES.get(own_component(RUNTIMES, stack.versions) or "")
+    horovod = horovod_build.HorovodInputs(
+        environment, stack, context.knowledge, runtime, context.folders
+    )
+    looked = checks.run(environment, horovod_build.look(horovod), hashes=options.verify)
     findings = [*looked.findings, *sure, *asked, *failed]
     python = environment.interpreter
     return Validation(

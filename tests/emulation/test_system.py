@@ -230,3 +230,13 @@ def test_it_is_offered_only_where_it_can_be_had(machine: Machine) -> None:
     machine.tool("unshare", "exit 0")
     machine.file("proc/sys/fs/binfmt_misc/qemu-ppc64le", ENTRY.replace("PF", "P"))
     assert not can_be_found(machine.request("python3"))
+
+
+def test_a_site_of_modules_names_the_trees_that_a_system_needs(machine: Machine) -> None:
+    request = machine.request()
+    site = request.site.model_copy(update={"module_trees": ("/sw/modules/all",)})
+    with pytest.raises(UsageError) as raised:
+        find_system(replace(request, site=site), lambda _: None)
+    assert raised.value.id == "emulation.no-system"
+    assert "copy /sw/modules/all " in hints(raised.value)
+    assert f"{NAMED}=FOLDER" in hints(raised.value)

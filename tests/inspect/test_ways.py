@@ -97,6 +97,7 @@ def test_what_was_broken_is_found_and_nothing_else(
 ) -> None:
     """All of them in one test, whose numbers are the table in docs; none of them is touched."""
     need("gcc")
+    need("g++")
     whole = contents(first.prefix)
     outcomes = {
         kind: [

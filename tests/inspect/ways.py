@@ -412,6 +412,11 @@ def built_for_nothing(made: Made) -> None:
     made.write(folder / INSIDE, json.dumps({"facts": {"flags": flags}}))
 
 
+def horovod_beside(torch: str, *, abi: int = 1) -> Break:
+    """Return what installs a PyTorch of another release or ABI than Horovod was built for."""
+    return lambda made: zoo.install_horovod(made, zoo.install_torch(made, torch, abi))
+
+
 def of_an_extra(made: Made) -> None:
     made.install("asking", "1", "Requires-Dist: idna[made-up]")
     text = (made.metadata("idna") / "METADATA").read_text()
@@ -635,6 +640,12 @@ BROKEN: dict[str, Way] = {
     # What is known, what was asked for, where it is to run
     "NumPy 2 with an older PyTorch": Way(
         components(torch="2.2.0", numpy="2.0.1"), "PY-003", frozenset({"PY-*"})
+    ),
+    "Horovod for another PyTorch": Way(
+        horovod_beside("2.14.0+cpu"), "horovod.other-framework", frozenset({"HVD-*"}), **_C
+    ),
+    "Horovod of the other C++ ABI": Way(
+        horovod_beside(zoo.TORCH, abi=0), "horovod.other-abi", frozenset({"HVD-*"}), **_C
     ),
     "Horovod built for an MPI that is not there": Way(
         built_for_nothing, "HVD-120", frozenset({"HVD-*"})

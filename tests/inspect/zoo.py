@@ -31,6 +31,17 @@ DISTRIBUTIONS = (
 
 Validate = Callable[..., Validation]
 
+TORCH = "2.13.0+cpu"
+# As PyTorch's c10/core/Device.h declares it.
+DEVICE = """
+#include <string>
+namespace c10 {
+struct Device { Device(const std::string&); unsigned data; };
+}
+"""
+TORCH_CODE = DEVICE + "c10::Device::Device(const std::string&) {}\n"
+HOROVOD_CALL = DEVICE + 'extern "C" unsigned start() { return c10::Device("cpu").data; }\n'
+
 
 @dataclass(frozen=True)
 class Made:
@@ -185,3 +196,37 @@ def as_conda(made: Made) -> Made:
     record(made, "pyyaml", [p for p in files if p.is_file()], abi)
     record(made, "python_abi", [])
     return made
+
+
+def compile_cxx(target: Path, text: str, *options: str | Path, abi: int = 1) -> Path:
+    """Compile a library of C++ text in an ABI of libstdc++'s strings."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    words = ["g++", "-shared", "-fPIC", f"-D_GLIBCXX_USE_CXX11_ABI={abi}", "-x", "c++", "-"]
+    words += ["-x", "none", "-o", str(target), "-Wl,--no-as-needed", *map(str, options)]
+    subprocess.run(words, input=text, text=True, check=True)
+    return target
+
+
+def install_torch(made: Made, version: str = TORCH, abi: int = 1) -> Path:
+    """Install a framework of one function as torch; return its libc10."""
+    folder = made.packages / "torch"
+    made.write(folder / "__init__.py", "")
+    made.write(folder / "version.py", f"__version__ = '{version}'\n")
+    made.install("torch", version)
+    library = folder / "lib" / "libc10.so"
+    return compile_cxx(library, TORCH_CODE, f"-Wl,-soname,{library.name}", abi=abi)
+
+
+def install_horovod(made: Made, library: Path, text: str = HOROVOD_CALL, *, abi: int = 1) -> Path:
+    """Install a Horovod whose library for PyTorch needs a library; return its metadata.json."""
+    made.install("horovod", "0.28.1")
+    package = made.packages / "horovod"
+    paths = [f"-Wl,-rpath,{library.parent}", "-Wl,-z,lazy"]
+    compile_cxx(package / "torch" / f"mpi_lib_v2{SUFFIX}", text, library, *paths, abi=abi)
+    return horovod_metadata(made, pytorch=TORCH)
+
+
+def horovod_metadata(made: Made, **frameworks: str) -> Path:
+    """Write horovod/metadata.json as Horovod's CMake does."""
+    text = json.dumps({**frameworks, "dummy": "none"})
+    return made.write(made.packages / "horovod" / "metadata.json", text)

@@ -90,6 +90,18 @@ def ppc64el(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def ppc64el_devel() -> Path:
+    """Return a Debian for ppc64le that has PyTorch and compiles; not to be changed.
+
+    ``bash ci/power-system.sh DIR`` makes it in a quarter of an hour.
+    """
+    named = os.environ.get("ENVBUILD_PPC64EL_DEVEL_ROOT")
+    if not named:
+        pytest.skip("ENVBUILD_PPC64EL_DEVEL_ROOT names no Debian for ppc64le that compiles")
+    return Path(named)
+
+
+@pytest.fixture(scope="session")
 def built_root(envbuild: Envbuild, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a root that holds allreduce/1. For reading only: all tests share it."""
 

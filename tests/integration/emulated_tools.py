@@ -52,7 +52,7 @@ class Emulated:
     def written(self) -> Path:
         return self.layer / "upper"
 
-    def __call__(self, script: str) -> Done:
+    def __call__(self, script: str, seconds: float = SECONDS) -> Done:
         unshare = ["unshare", "--net", "--mount", "--pid", "--fork", "bash", "-c", ENTER, "enter"]
         words = [*unshare, sys.executable, self.system, self.layer, self.shared, script]
-        return run(words, timeout=SECONDS)
+        return run(words, timeout=seconds)

@@ -217,6 +217,28 @@ def test_what_makes_another_key(line: str, first: Prefix, cache: Path, wheel: Pa
     assert any(each.startswith("  " + line) for each in done.err.splitlines()), done.err
 
 
+def test_a_build_without_a_header_names_it(first: Prefix, cache: Path, tmp_path: Path) -> None:
+    first.build["homes"] = {"HOROVOD_NCCL_HOME": nccl_inside(first)}
+    done = first.cache("find", cache)
+    header = first.packages / "nvidia" / "nccl" / "include" / "nccl.h"
+    assert (done.code, done.out) == (5, "")
+    assert f"build.headers-missing: headers of NCCL cannot be found: {header}\n" in done.err
+    (tmp_path / "nccl.h").touch()
+    assert first.cache("find", cache, env={"CPATH": f"/nowhere:{tmp_path}"}).code == 0
+    change_home(first)
+    assert first.cache("find", cache).code == 0
+    first.build["flags"]["HOROVOD_WITH_TENSORFLOW"] = "1"
+    package = first.packages / "tensorflow_core"
+    package.mkdir()
+    done = first.cache("find", cache)
+    header = package / "include" / "tensorflow" / "core" / "framework" / "op.h"
+    assert done.code == 5
+    assert f"build.headers-missing: headers of TensorFlow cannot be found: {header}\n" in done.err
+    header.parent.mkdir(parents=True)
+    header.touch()
+    assert first.cache("find", cache).code == 0
+
+
 def test_sources_of_another_archive(first: Prefix, cache: Path, wheel: Path) -> None:
     done = first.cache("find", cache, "--explain", "--source", "9" * 64)
     assert f"  sdist: {'5' * 64} there, {'9' * 64} here" in done.err

@@ -100,16 +100,23 @@ def _named(request: SystemRequest) -> Path | None:
 
 def _debian(request: SystemRequest) -> DebianSystem:
     """Return what the site says of a system like its own. Raises UsageError if it says nothing."""
-    debian = request.site.debian
-    if debian is None:
-        raise UsageError(
-            "emulation.no-system",
-            f"site {request.site.name} does not state a Debian release for an emulated system",
-            f"use an existing system for {request.arch} with {NAMED}=FOLDER",
-            "add it to the site file: debian: {suite: bookworm, packages: [python3-venv, ...]}",
-            request.instead,
-        )
-    return debian
+    site = request.site
+    if site.debian is not None:
+        return site.debian
+    trees = " and ".join(site.module_trees)
+    if trees:
+        system = f"copy {trees} and the software of these modules into a system for {request.arch}"
+        other = "for a recipe that needs no modules: --site debian-ppc64le"
+    else:
+        system = f"use an existing system for {request.arch}"
+        other = "add it to the site file: debian: {suite: bookworm, packages: [python3-venv, ...]}"
+    raise UsageError(
+        "emulation.no-system",
+        f"site {site.name} does not state a Debian release for an emulated system",
+        f"{system}: {NAMED}=FOLDER",
+        other,
+        request.instead,
+    )
 
 
 def _lacking(request: SystemRequest) -> list[str]:

@@ -5,6 +5,8 @@ Adding one is a function and a row of ``CHECKS`` in the module of its topic.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import NamedTuple
 
 from ...inspect.facts import Environment
@@ -23,7 +25,7 @@ from . import (
     shell,
     together,
 )
-from .protocol import MOST_EVIDENCE, Check, Undecided, told
+from .protocol import MOST_EVIDENCE, Check, Outcome, Undecided, told
 
 CHECKS: tuple[Check, ...] = (
     *python.CHECKS,
@@ -46,17 +48,22 @@ class CheckResults(NamedTuple):
     unchecked: tuple[Unchecked, ...]
 
 
-def run(environment: Environment, *, hashes: bool = False) -> CheckResults:
-    """Return what all checks find. *hashes*: every recorded file is hashed."""
+def run(
+    environment: Environment,
+    others: Iterable[tuple[CheckInfo, Outcome]] = (),
+    *,
+    hashes: bool = False,
+) -> CheckResults:
+    """Return what all checks find. *others*: outcomes of others; *hashes*: hash recorded files."""
     findings: list[Finding] = []
     undecided: dict[tuple[str, str], list[str]] = {}
-    for check in CHECKS:
-        for each in check.look(environment, hashes):
-            if isinstance(each, Undecided):
-                about = undecided.setdefault((check.info.id, each.reason), [])
-                about += [each.about] if each.about is not None else []
-            else:
-                findings.append(told(check.info, each))
+    outcomes = ((check.info, each) for check in CHECKS for each in check.look(environment, hashes))
+    for info, each in chain(outcomes, others):
+        if isinstance(each, Undecided):
+            about = undecided.setdefault((info.id, each.reason), [])
+            about += [each.about] if each.about is not None else []
+        else:
+            findings.append(told(info, each))
     unchecked = (_unchecked(*key, about) for key, about in undecided.items())
     return CheckResults(tuple(findings), tuple(unchecked))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ...base import LONGEST_COMMAND
 from ...inspect.facts import Environment
 from ...inspect.observation import line, seen
 from ...knowledge.symptoms import Confidence
@@ -78,6 +79,6 @@ def told(info: CheckInfo, found: Violation) -> Finding:
         summary=one_line(line(found.summary)),
         evidence=evidence,
         why=info.why,
-        fix=one_line(line(found.fix)) if found.fix else info.fix,
+        fix=one_line(line(found.fix, LONGEST_COMMAND), LONGEST_COMMAND) if found.fix else info.fix,
         source=info.source,
     )
