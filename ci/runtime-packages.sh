@@ -10,13 +10,13 @@ case $("$py" -c 'import sys; print("%d.%d" % sys.version_info[:2])') in
 3.6 | 3.7)
     # The pip that comes with 3.6 does not know the tags of today's wheels.
     "${pip[@]}" 'pip==21.3.*'
-    "${pip[@]}" wheel numpy 'pytest>=7.0,<8' hypothesis 'flit_core>=3.8,<4' "$mpi"
+    "${pip[@]}" wheel numpy cloudpickle 'pytest>=7.0,<8' hypothesis 'flit_core>=3.8,<4' "$mpi"
     # Optimised it takes minutes; from pip's cache it might be one built for another MPI.
     CFLAGS="-O0 -g0" MPICC=$(dirname "$py")/mpicc "${pip[@]}" \
         --no-cache-dir --no-deps --no-build-isolation --no-binary mpi4py 'mpi4py<4'
     ;;
 *)
-    "${pip[@]}" numpy ml_dtypes pytest hypothesis 'flit_core>=3.8,<4' mpi4py "$mpi" \
+    "${pip[@]}" numpy ml_dtypes cloudpickle pytest hypothesis 'flit_core>=3.8,<4' mpi4py "$mpi" \
         ${torch:+"torch==$torch"}
     ;;
 esac

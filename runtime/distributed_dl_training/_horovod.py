@@ -126,6 +126,8 @@ class _Adasum:
     def __repr__(self) -> str:
         return "Adasum"
 
+    __reduce__ = __repr__  # pickled by its name
+
 
 Adasum = _Adasum()
 # What the modules of ``horovod`` take from here instead of from ours.

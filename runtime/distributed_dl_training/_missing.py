@@ -1,8 +1,10 @@
-"""What is said of names of Horovod's API that are not there: what to do instead."""
+"""Names of Horovod's API that this runtime refuses, and what to use instead."""
 
+import copyreg
+import importlib
 import sys
 import types
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, Tuple
 
 # By name; what is there is told in docs/api.md.
 REASONS: Dict[str, str] = {
@@ -16,19 +18,36 @@ REASONS: Dict[str, str] = {
 
 
 def refuse(module: str, reasons: Mapping[str, str]) -> None:
-    """Make ``module`` say what to do where one of these names is asked of it.
+    """Let ``module`` raise AttributeError with a reason where one of these names is read.
 
-    Its class is changed, as a function ``__getattr__`` of a module is asked only from 3.7 on.
+    It gets a function ``__getattr__`` (PEP 562), which Python 3.6 ignores; there the module's class
+    is changed as well.
     """
 
-    class Module(types.ModuleType):
-        def __getattr__(self, name: str) -> Any:
-            text = f"module {module!r} has no attribute {name!r}"
-            if name in reasons:
-                text = f"{module} has no {name} yet: {reasons[name]} (docs/api.md)"
-            raise AttributeError(text)
+    def refuse_name(name: str) -> Any:
+        text = f"module {module!r} has no attribute {name!r}"
+        if name in reasons:
+            text = f"{module} has no {name} yet: {reasons[name]} (docs/api.md)"
+        raise AttributeError(text)
 
-    sys.modules[module].__class__ = Module
+    found = sys.modules[module]
+    vars(found)["__getattr__"] = refuse_name
+    if sys.version_info < (3, 7):  # noqa: UP036 - ruff knows nothing below 3.7
+        found.__class__ = RefusingModule
+
+
+class RefusingModule(types.ModuleType):
+    """A module of Python 3.6 whose ``__getattr__`` is called; pickled by its name."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self.__dict__["__getattr__"](name)
+
+
+def _reduce_module(module: types.ModuleType) -> Tuple[Any, Tuple[str]]:
+    return importlib.import_module, (module.__name__,)
+
+
+copyreg.pickle(RefusingModule, _reduce_module)
 
 
 def reasons(*names: str) -> Dict[str, str]:

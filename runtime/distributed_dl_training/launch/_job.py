@@ -5,6 +5,7 @@ import os
 import select
 import signal
 import socket
+import threading
 import time
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
@@ -298,10 +299,20 @@ class Job:
 
     @contextmanager
     def _catch_signals(self) -> Iterator[int]:
-        """Yield a descriptor that becomes readable when a signal has come."""
+        """Yield a descriptor that becomes readable when a signal has come.
+
+        Other threads than the main one cannot catch signals; the program's handlers stay.
+        """
         wake, wakeup = os.pipe()
         for fd in (wake, wakeup):
             os.set_blocking(fd, False)
+        if threading.current_thread() is not threading.main_thread():
+            try:
+                yield wake
+            finally:
+                os.close(wake)
+                os.close(wakeup)
+            return
 
         def note(number: int, _frame: Any) -> None:
             self._signals.append(number)
