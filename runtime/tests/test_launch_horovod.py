@@ -7,6 +7,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+import time
 
 import pytest
 from test_launch import reports
@@ -181,6 +182,8 @@ import os, signal, sys, time
 if os.environ["HOROVOD_RANK"] == "1":
     if sys.argv[1] == "stop":
         os.kill(os.getpid(), signal.SIGSTOP)
+    if sys.argv[1] == "sleep":
+        time.sleep(300)
     sys.exit(0)
 import distributed_dl_training.numpy as hvd
 hvd.init()
@@ -199,6 +202,32 @@ def test_who_does_not_join_is_named(way, how):
     # The launcher is as fast as the ranks, or the ranks are.
     told = r"rank 1( on \S+)? (did not join|has ended before it joined)|init: rank 1 on \S+$"
     assert re.search(told, result.err, re.MULTILINE), result.err
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_start_timeout_is_for_ranks_that_never_reach_init(way):
+    if way == "--gloo" and importlib.util.find_spec("torch") is None:
+        pytest.skip("PyTorch is not installed")
+    words = [way, "-np", "3", "--start-timeout", "10", "--kill-grace", "1"]
+    started = time.monotonic()
+    result = launch(*words, sys.executable, "-c", ABSENT, "sleep")
+    assert time.monotonic() - started < 40
+    assert result.code == 1
+    assert re.search(r"within 10 s of init: rank 1 on \S+$", result.err, re.MULTILINE), result.err
+
+
+def test_limits_on_init():
+    """A variable that is for init alone counts for more than the limit on the start."""
+
+    def limits(*words, **environ):
+        options = _cli.make_parser("x").parse_args([*words, "--mpi", "-np", "1", "program"])
+        return _cli.understand(options, environ).limits
+
+    assert limits()[::4] == (30.0, 300.0)
+    assert limits("--start-timeout", "10")[::4] == (10.0, 10.0)
+    assert limits(HOROVOD_START_TIMEOUT="20")[::4] == (20.0, 20.0)
+    longer = limits("--start-timeout", "10", "--gloo-timeout-seconds", "600")
+    assert longer[::4] == (10.0, 600.0)
 
 
 def test_who_is_absent():

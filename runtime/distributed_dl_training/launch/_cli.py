@@ -64,7 +64,10 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     add("-hostfile", "--hostfile", metavar="FILE", help=text)
     add("--oversubscribe", action="store_true", help="allow more ranks than slots")
     add("--verbose", action="store_true", help="say what is started where")
-    text = "seconds for all hosts to answer; default 30, or HOROVOD_START_TIMEOUT"
+    text = (
+        "seconds for all hosts to answer (default 30), and for all ranks to call init once one has"
+        " (default 300); or HOROVOD_START_TIMEOUT"
+    )
     add("--start-timeout", type=float, metavar="S", help=text)
     text = "the program and its arguments"
     add("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help=text)
@@ -184,20 +187,22 @@ def understand(options: Any, environ: Mapping[str, str], program: str = PROGRAM)
         raise UsageError("--launch-agent goes with --gloo or --nccl; mpiexec has its own agents")
     start = options.start_timeout
     if start is None:
-        text = environ.get("DDLT_START_TIMEOUT") or environ.get("HOROVOD_START_TIMEOUT") or "30"
+        text = environ.get("DDLT_START_TIMEOUT") or environ.get("HOROVOD_START_TIMEOUT")
         try:
-            start = float(text)
+            start = float(text) if text else None
         except ValueError:
             raise UsageError(f"the start timeout {text!r} is no number of seconds") from None
     wait = options.failure_wait
     if wait is None:
         wait = 1.0 if engine == "mpi" else 5.0
     variables = rank_environ(options, engine, environ)
-    limits = Limits(start, wait, options.kill_grace, init=init_timeout(variables))
+    # A limit that was given for the start holds for ranks that do not come to init as well.
+    init = init_timeout(variables, INIT_TIMEOUT if start is None else start)
+    limits = Limits(30.0 if start is None else start, wait, options.kill_grace, init=init)
     return Request(program, command, places, engine, variables, limits, options)
 
 
-def init_timeout(variables: Mapping[str, str]) -> float:
+def init_timeout(variables: Mapping[str, str], default: float) -> float:
     """Return how long ranks wait in init for others, as they read it.  Raises UsageError."""
     for name in ("DDLT_INIT_TIMEOUT_SECONDS", "HOROVOD_GLOO_TIMEOUT_SECONDS"):
         if variables.get(name):
@@ -205,7 +210,7 @@ def init_timeout(variables: Mapping[str, str]) -> float:
                 return float(variables[name])
             except ValueError:
                 raise UsageError(f"{name}={variables[name]} is no number of seconds") from None
-    return INIT_TIMEOUT
+    return default
 
 
 def choose_engine(environ: Mapping[str, str]) -> str:
