@@ -86,6 +86,11 @@ def handle_average_backwards_compatibility(op: Any, average: Optional[bool]) -> 
     return Op.AVERAGE if average else Op.SUM
 
 
+def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
+    """Write a timeline; see our own ``start_timeline``."""
+    _session.start_timeline(file_path, mark_cycles)
+
+
 class HorovodBasics:
     """horovod/common/basics.py: the session's functions as methods."""
 
@@ -97,7 +102,7 @@ class HorovodBasics:
     init = staticmethod(init)
     shutdown = staticmethod(_session.shutdown)
     is_initialized = staticmethod(_session.is_initialized)
-    start_timeline = staticmethod(_session.start_timeline)
+    start_timeline = staticmethod(start_timeline)
     stop_timeline = staticmethod(_session.stop_timeline)
     size = staticmethod(_facts.size)
     local_size = staticmethod(_facts.local_size)
@@ -130,6 +135,17 @@ class _Adasum:
 
 
 Adasum = _Adasum()
+# By the integers that Horovod has for them (horovod/common/message.h:43 of 0.28.1).
+_OPERATIONS = (Op.AVERAGE, Op.SUM, Adasum, Op.MIN, Op.MAX, Op.PRODUCT)
+
+
+def operation(op: Any) -> Any:
+    """Return the operation that an integer means to Horovod, by its rules; else ``op`` itself."""
+    if type(op) is int and 0 <= op < len(_OPERATIONS) and _session.horovod_rules():
+        return _OPERATIONS[op]
+    return op
+
+
 # What the modules of ``horovod`` take from here instead of from ours.
 NAMES = {
     "Adasum": Adasum,
@@ -139,4 +155,5 @@ NAMES = {
     "handle_average_backwards_compatibility": handle_average_backwards_compatibility,
     "init": init,
     "remove_process_set": remove_process_set,
+    "start_timeline": start_timeline,
 }

@@ -1,5 +1,6 @@
 """The alias of Horovod, in environments made for it: on, off, and never before a real one."""
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -275,3 +276,64 @@ def test_run_calls_a_function_on_every_rank(environment):
     assert "['0', '1', '2']" in done.stdout, done.stdout
     assert "ZeroDivisionError" in done.stdout
     assert "the ranks ended with exit code 1" in done.stdout
+
+
+def test_private_names_that_horovods_tests_import(environment):
+    assert environment.alias("enable").returncode == 0
+    code = (
+        "import os, threading\n"
+        "from horovod.common.util import _cache, env\n"
+        "from horovod.runner import _HorovodArgs\n"
+        "from horovod.runner.util.threads import execute_function_multithreaded as execute\n"
+        "from horovod.runner.util.threads import in_thread, on_event\n"
+        "from horovod.data.data_loader_base import AsyncDataLoaderMixin, BaseDataLoader\n"
+        "numbers = iter((1, 2))\n"
+        "once = _cache(lambda: next(numbers))\n"
+        "assert (once(), once()) == (1, 1)\n"
+        "with env(DDLT_A='1', DDLT_B=None):\n"
+        "    assert os.environ['DDLT_A'] == '1' and 'DDLT_B' not in os.environ\n"
+        "assert 'DDLT_A' not in os.environ\n"
+        "assert _HorovodArgs().num_proc == 1 and _HorovodArgs().use_gloo is None\n"
+        "assert execute(pow, [(2, 3), (3, 2)]) == {0: 8, 1: 9}\n"
+        "seen, event = [], threading.Event()\n"
+        "thread = on_event(event, seen.append, (1,), stop=threading.Event())\n"
+        "in_thread(event.set).join()\n"
+        "thread.join()\n"
+        "assert seen == [1]\n"
+        "class Loader(BaseDataLoader):\n"
+        "    def _iterate(self):\n"
+        "        yield from range(5)\n"
+        "class Ahead(AsyncDataLoaderMixin, Loader):\n"
+        "    def _process_batch(self, batch):\n"
+        "        return 2 * batch\n"
+        "for size in (0, 2):\n"
+        "    assert [batch for batch in Ahead(size)] == [0, 2, 4, 6, 8]\n"
+    )
+    done = environment.run("-c", code)
+    assert done.returncode == 0, done.stdout
+
+
+def test_names_of_torch_that_programs_use(environment):
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("PyTorch is not installed")
+    assert environment.alias("enable").returncode == 0
+    code = (
+        "import torch, horovod.torch as hvd, distributed_dl_training.torch as ours\n"
+        "from horovod.torch.compression import Compressor, NoneCompressor\n"
+        "assert issubclass(NoneCompressor, Compressor) and Compressor.compress(1) == (1, None)\n"
+        "assert hvd.mpi_ops.allreduce is hvd.allreduce\n"
+        "hvd.init()\n"
+        "for op, value in enumerate([3.0, 3.0, None, 3.0, 3.0, 3.0]):\n"
+        "    if value is not None:\n"
+        "        assert float(hvd.allreduce(torch.tensor([3.0]), op=op)) == value\n"
+        "hvd.start_timeline(file_path='timeline.json', mark_cycles=True)\n"
+        "hvd.stop_timeline()\n"
+        "hvd.shutdown()\n"
+        "ours.init()\n"
+        "try:\n"
+        "    ours.allreduce(torch.tensor([3.0]), op=1)\n"
+        "except TypeError:\n"
+        "    print('strict')\n"
+    )
+    done = environment.run("-c", code, DDLT_ENGINE="single")
+    assert done.returncode == 0 and done.stdout == "strict\n", done.stdout

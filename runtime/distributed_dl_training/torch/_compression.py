@@ -5,8 +5,8 @@ from typing import Any, Tuple
 import torch
 
 
-class NoneCompressor:
-    """Everything travels as it is."""
+class Compressor:
+    """How gradients travel; programs derive their own from it.  This one changes nothing."""
 
     @staticmethod
     def compress(tensor: Any) -> Tuple[Any, Any]:
@@ -19,7 +19,11 @@ class NoneCompressor:
         return tensor
 
 
-class _Cast:
+class NoneCompressor(Compressor):
+    """Everything travels as it is."""
+
+
+class _Cast(Compressor):
     """Floating tensors travel in ``dtype``; others as they are."""
 
     dtype: Any = None

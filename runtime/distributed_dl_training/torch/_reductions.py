@@ -8,6 +8,7 @@ import torch
 from distributed_dl_training import _collectives, _session
 from distributed_dl_training._core import Op
 from distributed_dl_training._handle import Handle
+from distributed_dl_training._horovod import operation
 from distributed_dl_training._session import ProcessSet, global_process_set
 from distributed_dl_training.torch._compression import Compression
 from distributed_dl_training.torch._grad import differentiable, of_gradient
@@ -219,7 +220,7 @@ def chosen(op: Any, average: Optional[bool]) -> Any:
     Raises ValueError if both are given.
     """
     if average is None:
-        return Op.AVERAGE if op is None else op
+        return Op.AVERAGE if op is None else operation(op)
     if op is not None:
         raise ValueError("give op or average, not both; average is deprecated")
     warnings.warn(

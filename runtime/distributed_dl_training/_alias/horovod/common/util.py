@@ -1,21 +1,54 @@
 """What this runtime can do, by the names of ``horovod.common.util``."""
 
+import functools
 import importlib.util
-from typing import Any, List, Sequence
+import os
+from contextlib import contextmanager
+from typing import Any, Iterator, List, Optional, Sequence
 
 __all__ = [
     "ccl_built",
     "check_extension",
     "cuda_built",
     "ddl_built",
+    "env",
     "extension_available",
     "gloo_built",
+    "gpu_available",
     "mpi_built",
     "nccl_built",
     "num_rank_is_power_2",
     "rocm_built",
     "split_list",
 ]
+
+
+_cache = functools.lru_cache(maxsize=None)
+
+
+@contextmanager
+def env(**variables: Optional[str]) -> Iterator[None]:
+    """Set environment variables, those that are not None, until the block ends."""
+    given = {name: value for name, value in variables.items() if value is not None}
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def gpu_available(ext_base_name: str, verbose: bool = False) -> bool:
+    """Tell whether torch can use a GPU here."""
+    try:
+        import torch
+    except ImportError:
+        return False
+    return bool(torch.cuda.is_available())
 
 
 def extension_available(ext_base_name: str, verbose: bool = False) -> bool:

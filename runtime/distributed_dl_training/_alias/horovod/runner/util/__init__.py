@@ -1,0 +1,1 @@
+"""Parts of ``horovod.runner.util`` that programs import."""
