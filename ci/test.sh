@@ -84,7 +84,7 @@ report_to() {
 mapfile -t pythons < <(bash ci/pythons.sh)
 
 # What any Python may break; how ranks are launched, the newest one tells.
-core=(tests/test_{agreement,bursts,controller,controller_ends,contract,endings,numpy,opening,record,seams,signals,steps,timeline}.py)
+core=(tests/test_{agreement,bursts,controller,controller_ends,contract,endings,numpy,opening,pickling,record,seams,signals,steps,timeline}.py)
 [ -n "$long" ] || core+=(-k 'not (-4 or [4] or settings_by_variable or less_thread_support)')
 
 # Two ranks run the same on the oldest, and four on the newest.
