@@ -90,12 +90,14 @@ class PipelineJob:
 class Pipeline:
     """All jobs of a site, in an order in which each comes after what it needs.
 
-    ``setup``: lines of shell that put envbuild on the search path.
+    ``setup``: lines of shell that put envbuild on the search path. ``refused``: the rows that are
+    not jobs because they cannot pass, with the reasons, for a comment.
     """
 
     site: str
     setup: tuple[str, ...]
     jobs: tuple[PipelineJob, ...]
+    refused: tuple[str, ...] = ()
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the stages that have jobs, in order."""

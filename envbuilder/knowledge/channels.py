@@ -95,10 +95,14 @@ class Licence(Document):
 
 
 class Channel(Document):
-    """A conda channel and its packages on the date *recorded*."""
+    """A conda channel and its packages on the date *recorded*.
+
+    ``gone``: the day of the first report that it has no packages any more.
+    """
 
     url: ChannelUrl
     recorded: Day
+    gone: Day | None = None
     sources: tuple[Line, ...] = Field(min_length=1)
     licence: Licence | None = None
     packages: dict[Name, tuple[CondaPackage, ...]]

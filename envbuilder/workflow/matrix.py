@@ -10,46 +10,67 @@ from pathlib import Path
 from ..documents.library import catalogue, find
 from ..documents.load import load_recipe
 from ..documents.site_choice import choose_site, with_partition
-from ..errors import EnvbuildError, UsageError
+from ..errors import EnvbuildError, NoSolutionError, UsageError
 from ..machine.workspaces import expand_workspace
 from ..model.plan import Input, Step
 from ..model.progress import Listener
 from ..model.site import Site
 from .context import Context, Reporter
 from .entries import entries
+from .image_inputs import planned_image
 from .launch_requests import facts_of
 from .load import Planned, load, plan_recipe
-from .options import MatrixOptions, PlanOptions
+from .options import ImageOptions, MatrixOptions, PlanOptions
 from .places import site_folder
 from .site_contents import site_search
 
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """One row of the matrix.
+    """One row of the matrix: a recipe on an architecture, planned.
 
-    ``word``: what the user calls the recipe. ``planned``: None if the recipe has no plan, which
-    the user was told.
+    ``word``: what the user calls the recipe. ``image``: the base and the folders to bind of its
+    image; None: the site builds no image of it.
     """
 
     word: str
-    name: str
     arch: str
-    planned: Planned | None = None
+    planned: Planned
+    image: ImageOptions | None = None
+
+    @property
+    def name(self) -> str:
+        return self.planned.plan.recipe
 
     @property
     def gpus(self) -> bool:
         """Whether it is proved on GPUs."""
-        return self.planned is not None and facts_of(self.planned.plan, self.planned.inputs).gpus
+        return facts_of(self.planned.plan, self.planned.inputs).gpus
 
     @property
     def several(self) -> bool:
         """Whether it is proved on several ranks."""
-        return self.planned is None or self.planned.plan.smoke.ranks > 1
+        return self.planned.plan.smoke.ranks > 1
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        return self.planned.inputs.inputs() if self.planned else ()
+        return self.planned.inputs.inputs()
+
+
+@dataclass(frozen=True)
+class RefusedRow:
+    """A recipe on an architecture that cannot pass, and the reason.
+
+    ``channel``: the conda channel that is gone, if that is the reason.
+    """
+
+    name: str
+    arch: str
+    reason: str
+    channel: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.arch}"
 
 
 @dataclass(frozen=True)
@@ -60,6 +81,7 @@ class Matrix:
     rows: tuple[MatrixRow, ...]
     base: Path
     options: MatrixOptions
+    refused: tuple[RefusedRow, ...] = ()
 
     def root(self, arch: str) -> Path:
         """Return the root of an architecture."""
@@ -67,10 +89,11 @@ class Matrix:
 
 
 def matrix(options: MatrixOptions, context: Context) -> Matrix:
-    """Plan every recipe for every architecture of the site.
+    """Plan every recipe, and its image, for every architecture of the site.
 
-    Without recipes it is those that are documented for the site. What cannot be planned is warned
-    of: of the recipes that the user names it stays a row, whose first job says why.
+    Without recipes it is those that are documented for the site; of these, the ones that cannot
+    pass are left out with a warning. Raises NoSolutionError if one that the user names cannot pass,
+    or if none can.
     """
     chosen = with_partition(choose_site(options.site, site_search(context)), options.partition)
     context.reporter.say(chosen.describe())
@@ -82,13 +105,23 @@ def matrix(options: MatrixOptions, context: Context) -> Matrix:
             "add --base DIR",
         )
     words = options.matrix or _documented(site, context)
-    rows = [row for word in words for row in _rows(word, site, options, context)]
-    if not rows:
+    if not words:
         raise UsageError(
             "recipe.missing",
             f"no recipe is documented for {site.name}",
             "name recipes after the command",
         )
+    every = [row for word in words for row in _rows(word, site, options, context)]
+    rows = tuple(each for each in every if isinstance(each, MatrixRow))
+    refused = tuple(each for each in every if isinstance(each, RefusedRow))
+    if refused and (options.matrix or not rows):
+        raise NoSolutionError(
+            "ci.rows-refused",
+            "\n".join(["these rows of the pipeline cannot pass:", *map(_line, refused)]),
+            "leave them out, or change the recipe or the site",
+        )
+    for each in refused:
+        context.reporter.warn(f"not a row of the pipeline: {_line(each)}")
     if len({(row.name, row.arch) for row in rows}) != len(rows):
         raise UsageError(
             "recipe.duplicate",
@@ -96,7 +129,11 @@ def matrix(options: MatrixOptions, context: Context) -> Matrix:
             "leave one of them out",
         )
     base = expand_workspace(base, context.environ)
-    return Matrix(site, tuple(rows), context.path(base), options)
+    return Matrix(site, rows, context.path(base), options, refused)
+
+
+def _line(row: RefusedRow) -> str:
+    return f"{row}: {row.reason}"
 
 
 def _documented(site: Site, context: Context) -> tuple[str, ...]:
@@ -113,32 +150,45 @@ def _documented(site: Site, context: Context) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _rows(word: str, site: Site, options: MatrixOptions, context: Context) -> Iterator[MatrixRow]:
-    """Yield a recipe's rows: the architectures that it shares with the site."""
-    try:
-        recipe = load_recipe(
-            find("recipe", word, context.folders), context.knowledge, entries()
-        ).value
-    except EnvbuildError as error:
-        context.reporter.warn(f"cannot read {word}: {error}")
-        for arch in options.arch or site.arch:
-            yield MatrixRow(word, Path(word).stem, arch)
-        return
-    wanted = options.arch or site.arch
-    for arch in (each for each in recipe.arch if each in wanted):
-        try:
-            yield _planned(word, arch, options, context)
-        except EnvbuildError as error:
-            context.reporter.warn(f"cannot plan {word} for {arch}: {error}")
-            if options.matrix:
-                yield MatrixRow(word, recipe.name, arch)
-
-
-def _planned(word: str, arch: str, options: MatrixOptions, context: Context) -> MatrixRow:
-    choice = PlanOptions(word, options.site, arch, options.partition)
+def _rows(
+    word: str, site: Site, options: MatrixOptions, context: Context
+) -> Iterator[MatrixRow | RefusedRow]:
+    """Yield a recipe on each architecture that it shares with the site."""
+    recipe = load_recipe(find("recipe", word, context.folders), context.knowledge, entries()).value
+    requested = options.arch or site.arch
     quiet = replace(context, reporter=_Silent(context.reporter))
-    planned = plan_recipe(load(choice, quiet), quiet)
-    return MatrixRow(word, planned.plan.recipe, arch, planned)
+    for arch in (each for each in recipe.arch if each in requested):
+        choice = PlanOptions(word, options.site, arch, options.partition)
+        try:
+            yield _planned(choice, quiet)
+        except EnvbuildError as error:
+            yield RefusedRow(recipe.name, arch, _reason(error))
+
+
+def _reason(error: EnvbuildError) -> str:
+    _, message, place, _ = error.problems[0]
+    line = message.partition("\n")[0]
+    return f"{place}: {line}" if place else line
+
+
+def _planned(choice: PlanOptions, context: Context) -> MatrixRow | RefusedRow:
+    """Return a row, or why there is none. Raises EnvbuildError if it cannot be planned."""
+    inputs = load(choice, context)
+    recipe, site, arch = inputs.recipe.value, inputs.site, inputs.arch
+    for channel in recipe.channels:
+        gone = inputs.knowledge.value.channels[channel].gone
+        if gone and channel not in site.channels:
+            reason = f"the channel {channel} is gone since {gone}, and the site states no copy"
+            return RefusedRow(recipe.name, arch, reason, channel)
+    row = MatrixRow(choice.recipe, arch, plan_recipe(inputs, context))
+    images = site.ci.image
+    if images is None or (images.recipes and recipe.name not in images.recipes):
+        return row
+    try:
+        image = planned_image(images.base, choice, inputs, context)
+    except EnvbuildError as error:
+        return RefusedRow(recipe.name, arch, f"its image: {_reason(error)}")
+    return replace(row, image=replace(image, format=images.format))
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,10 @@ THEIRS = (
 BROKEN = {
     "schema": 1,
     "name": "broken",
-    "summary": "An Open MPI that hangs",
+    "summary": "A package that there is nowhere",
     "arch": ["ppc64le"],
-    "stack": {"python": ">=3.6", "openmpi": "==3.1.3"},
+    "stack": {"python": ">=3.6"},
+    "packages": ["envbuild-has-no-such-package==1"],
 }
 
 
@@ -62,13 +63,13 @@ def test_it_ends_with_an_image_and_its_evidence(
     words = ("allreduce", "broken.yaml", "--site", site, "--emulate", "--base", "base")
     env = {**QUICK, "ENVBUILD_EMULATED_SYSTEM": str(ppc64el)}
     done = envbuild("ci", "run", *words, cwd=tmp_path, env=env, timeout=SECONDS)
-    assert done.code == 3, done.text
+    assert done.code == 5, done.text
     head, good, broken, *_ = done.out.splitlines()
     stages = ["plan", "lock", "build", "prove", "scan", "publish", "image"]
     assert head.split() == [*stages, "seconds"]
     assert good.split()[:-1] == ["allreduce-ppc64le", *["ok"] * len(stages)], done.text
-    assert broken.split()[1:3] == ["FAILED", "-"]
-    assert "error: nothing provides openmpi ==3.1.3" in done.out
+    assert broken.split()[1:4] == ["ok", "FAILED", "-"]
+    assert "envbuild-has-no-such-package" in done.out
 
     folder = tmp_path / "envbuild-ci" / "allreduce-ppc64le"
     published = json.loads((folder / "published.json").read_text(encoding="utf-8"))
