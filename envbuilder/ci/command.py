@@ -17,7 +17,7 @@ from ..model.plan import Step
 from ..model.progress import Listener
 from ..text import LONG, shown
 from ..workflow.context import Context
-from ..workflow.matrix import Matrix, MatrixRow, matrix
+from ..workflow.matrix import Matrix, MatrixRow, for_pipeline, matrix
 from ..workflow.options import CiOptions
 from .jobs import pipeline
 from .providers import PROVIDERS
@@ -33,7 +33,12 @@ def render(options: CiOptions, provider: str | None, context: Context) -> str:
     """Return the text of a pipeline. Raises UsageError for a provider that there is not."""
     check_choice("provider", provider, PROVIDERS)
     entry = PROVIDERS[provider or next(iter(PROVIDERS))]
-    return entry.render(jobs_of(matrix(options, context), options, context))
+    return entry.render(jobs_of(rows_of(options, context), options, context))
+
+
+def rows_of(options: CiOptions, context: Context) -> Matrix:
+    """Return the rows of a pipeline. Raises NoSolutionError as ``for_pipeline`` does."""
+    return for_pipeline(matrix(options, context), context)
 
 
 def jobs_of(planned: Matrix, options: CiOptions, context: Context) -> Pipeline:
@@ -47,7 +52,7 @@ def run(options: CiOptions, context: Context, *, resume: bool, nightly: bool) ->
     *nightly*: those of the night instead. *resume*: what has passed is not done again, unless it
     is made of something else by now. How it stands is kept after every job.
     """
-    planned = matrix(options, context)
+    planned = rows_of(options, context)
     every = jobs_of(planned, options, context).jobs
     jobs = [each for each in every if (each.when == "nightly") == nightly]
     rows = {f"{row.name}-{row.arch}": row for row in planned.rows}

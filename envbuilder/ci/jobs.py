@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from ..model.base_image import REGISTRY
+from ..model.places import REGISTRY
 from ..model.site import Runner
 from ..workflow.matrix import Matrix, MatrixRow
 from ..workflow.options import ImageOptions
@@ -128,12 +128,16 @@ class _Jobs:
         )
         if self.row.image:
             # Built where its ranks can communicate.
+            to = self._image_place()
+            root = None if to is None or to.startswith(REGISTRY) else to
+            commands = [self._image(self.row.image)]
+            commands += [self._evidence(root, "image.json")] if root else []
             yield self._job(
                 "image",
-                [self._image(self.row.image)],
+                commands,
                 runners.prove,
                 [scan],
-                makes=[_IMAGE],
+                makes=["image.json"] if root else [] if to else [_IMAGE],
                 when="default-branch",
             )
 
@@ -248,5 +252,14 @@ class _Jobs:
         named = ("--base", base) if base else ()
         binds = (word for each in image.binds for word in ("--bind", each))
         words = ("image", self.row.word, *place, *named, *binds, *self._folders())
-        words = (*words, "--format", image.format, "--output", self._file(_IMAGE))
-        return Command(words, ranks=True)
+        target = self._image_place()
+        to = ("--to", target) if target else ("--output", self._file(_IMAGE))
+        return Command((*words, "--format", image.format, *to), ranks=True)
+
+    def _image_place(self) -> str | None:
+        """Return the folder or registry in which images are published, if the site names one."""
+        images = self.matrix.site.ci.image
+        if images is None or images.to is None:
+            return None
+        one = len(self.matrix.site.arch) == 1 or images.to.startswith(REGISTRY)
+        return images.to if one else f"{images.to}/{self.row.arch}"

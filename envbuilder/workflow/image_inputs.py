@@ -9,7 +9,8 @@ from ..documents.library import find
 from ..documents.load import LoadedDocument, load_recipe
 from ..documents.site_choice import choose_site
 from ..errors import UsageError
-from ..model.base_image import REGISTRY, BaseImage, Bind
+from ..model.base_image import BaseImage, Bind
+from ..model.places import REGISTRY
 from ..model.recipe import Recipe
 from ..model.site import Site
 from ..text import shown
@@ -71,8 +72,7 @@ def _stated(asked: ImageOptions, choice: PlanOptions, context: Context) -> _Imag
     document = find("recipe", choice.recipe, context.folders)
     recipe = load_recipe(document, context.knowledge, entries())
     own, given = recipe.value.image, _ImageOptions(asked.base, context.cwd, asked.binds)
-    modules = own.stack == "modules" and not asked.binds
-    if asked.base and not modules:
+    if asked.base and (asked.binds or own.stack != "modules"):
         return given
     if asked.base is None and own.base:
         given = given._replace(base=own.base, folder=recipe.path.parent, by_document=True)
@@ -80,9 +80,21 @@ def _stated(asked: ImageOptions, choice: PlanOptions, context: Context) -> _Imag
     site = chosen.site.image
     if given.base is None and site.base and chosen.path:
         given = given._replace(base=site.base, folder=chosen.path.parent, by_document=True)
-    if modules:
-        _check_binds_stated(recipe, chosen.site)
-    return given._replace(binds=site.binds) if modules else given
+    if asked.binds or not _uses_modules(recipe.value, chosen.site):
+        return given
+    if asked.base and not site.binds:
+        context.reporter.warn(
+            f"site {chosen.site.name} does not state the folders of its modules: the image of "
+            f"{recipe.value.name} is planned for --base alone"
+        )
+        return given
+    _check_binds_stated(recipe, chosen.site)
+    return given._replace(binds=site.binds)
+
+
+def _uses_modules(recipe: Recipe, site: Site) -> bool:
+    """Whether images of a recipe use the modules of a site; one without modules has none."""
+    return recipe.image.stack == "modules" and site.module_system != "none"
 
 
 def _check_binds_stated(recipe: LoadedDocument[Recipe], site: Site) -> None:
@@ -112,7 +124,8 @@ def planned_image(
     folder = context.cwd if base or document is None else document.parent
     check_base_stated(named, site)
     found, is_here = None, named is not None and (folder / named).is_dir()
-    if own.stack == "modules":
+    modules = _uses_modules(inputs.recipe.value, site)
+    if modules:
         _check_binds_stated(inputs.recipe, site)
         if is_here:
             found = named_base(named, choice, context, site_counts=True, folder=folder)
@@ -129,5 +142,5 @@ def planned_image(
         )
     # What a document states relative to itself, the job reads there.
     is_stated = not base and (own.base or not str(named).startswith(("/", REGISTRY)))
-    binds = site.image.binds if own.stack == "modules" else ()
+    binds = site.image.binds if modules else ()
     return ImageOptions(None if is_stated else named, binds)

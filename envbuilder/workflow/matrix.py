@@ -89,11 +89,10 @@ class Matrix:
 
 
 def matrix(options: MatrixOptions, context: Context) -> Matrix:
-    """Plan every recipe, and its image, for every architecture of the site.
+    """Plan every recipe for every architecture of the site.
 
-    Without recipes it is those that are documented for the site; of these, the ones that cannot
-    pass are left out with a warning. Raises NoSolutionError if one that the user names cannot pass,
-    or if none can.
+    Without recipes it is those that are documented for the site. What cannot be planned is no row;
+    of documented recipes this is a warning.
     """
     chosen = with_partition(choose_site(options.site, site_search(context)), options.partition)
     context.reporter.say(chosen.describe())
@@ -105,23 +104,17 @@ def matrix(options: MatrixOptions, context: Context) -> Matrix:
             "add --base DIR",
         )
     words = options.matrix or _documented(site, context)
-    if not words:
+    every = [row for word in words for row in _rows(word, site, options, context)]
+    if not every:
         raise UsageError(
             "recipe.missing",
             f"no recipe is documented for {site.name}",
             "name recipes after the command",
         )
-    every = [row for word in words for row in _rows(word, site, options, context)]
     rows = tuple(each for each in every if isinstance(each, MatrixRow))
     refused = tuple(each for each in every if isinstance(each, RefusedRow))
-    if refused and (options.matrix or not rows):
-        raise NoSolutionError(
-            "ci.rows-refused",
-            "\n".join(["these rows of the pipeline cannot pass:", *map(_line, refused)]),
-            "leave them out, or change the recipe or the site",
-        )
-    for each in refused:
-        context.reporter.warn(f"not a row of the pipeline: {_line(each)}")
+    for each in refused if not options.matrix else ():
+        context.reporter.warn(f"cannot plan {each.name} for {each.arch}: {each.reason}")
     if len({(row.name, row.arch) for row in rows}) != len(rows):
         raise UsageError(
             "recipe.duplicate",
@@ -132,8 +125,48 @@ def matrix(options: MatrixOptions, context: Context) -> Matrix:
     return Matrix(site, rows, context.path(base), options, refused)
 
 
-def _line(row: RefusedRow) -> str:
-    return f"{row}: {row.reason}"
+def for_pipeline(planned: Matrix, context: Context) -> Matrix:
+    """Return the rows of a pipeline, each with its image, without those that cannot pass.
+
+    Raises NoSolutionError if a recipe that the user names cannot pass, or if none can.
+    """
+    quiet = replace(context, reporter=_Silent(context.reporter))
+    every = [_for_pipeline(row, planned.options, quiet) for row in planned.rows]
+    rows = tuple(each for each in every if isinstance(each, MatrixRow))
+    unfit = tuple(each for each in every if isinstance(each, RefusedRow))
+    refused = (*planned.refused, *unfit)
+    lines = [f"{each}: {each.reason}" for each in refused]
+    if refused and (planned.options.matrix or not rows):
+        raise NoSolutionError(
+            "ci.rows-refused",
+            "\n".join(["these rows of the pipeline cannot pass:", *lines]),
+            "leave them out, or change the recipe or the site",
+        )
+    for line in lines[len(planned.refused) :]:
+        context.reporter.warn(f"not a row of the pipeline: {line}")
+    return replace(planned, rows=rows, refused=refused)
+
+
+def _for_pipeline(
+    row: MatrixRow, options: MatrixOptions, context: Context
+) -> MatrixRow | RefusedRow:
+    """Return a row with its image, or why it cannot pass."""
+    inputs = row.planned.inputs
+    recipe, site = inputs.recipe.value, inputs.site
+    for channel in recipe.channels:
+        gone = inputs.knowledge.value.channels[channel].gone
+        if gone and channel not in site.channels:
+            reason = f"the channel {channel} is gone since {gone}, and the site states no copy"
+            return RefusedRow(row.name, row.arch, reason, channel)
+    images = site.ci.image
+    if images is None or (images.recipes and recipe.name not in images.recipes):
+        return row
+    choice = PlanOptions(row.word, options.site, row.arch, options.partition)
+    try:
+        image = planned_image(images.base, choice, inputs, context)
+    except EnvbuildError as error:
+        return RefusedRow(row.name, row.arch, f"its image: {_reason(error)}")
+    return replace(row, image=replace(image, format=images.format))
 
 
 def _documented(site: Site, context: Context) -> tuple[str, ...]:
@@ -160,7 +193,7 @@ def _rows(
     for arch in (each for each in recipe.arch if each in requested):
         choice = PlanOptions(word, options.site, arch, options.partition)
         try:
-            yield _planned(choice, quiet)
+            yield MatrixRow(word, arch, plan_recipe(load(choice, quiet), quiet))
         except EnvbuildError as error:
             yield RefusedRow(recipe.name, arch, _reason(error))
 
@@ -169,26 +202,6 @@ def _reason(error: EnvbuildError) -> str:
     _, message, place, _ = error.problems[0]
     line = message.partition("\n")[0]
     return f"{place}: {line}" if place else line
-
-
-def _planned(choice: PlanOptions, context: Context) -> MatrixRow | RefusedRow:
-    """Return a row, or why there is none. Raises EnvbuildError if it cannot be planned."""
-    inputs = load(choice, context)
-    recipe, site, arch = inputs.recipe.value, inputs.site, inputs.arch
-    for channel in recipe.channels:
-        gone = inputs.knowledge.value.channels[channel].gone
-        if gone and channel not in site.channels:
-            reason = f"the channel {channel} is gone since {gone}, and the site states no copy"
-            return RefusedRow(recipe.name, arch, reason, channel)
-    row = MatrixRow(choice.recipe, arch, plan_recipe(inputs, context))
-    images = site.ci.image
-    if images is None or (images.recipes and recipe.name not in images.recipes):
-        return row
-    try:
-        image = planned_image(images.base, choice, inputs, context)
-    except EnvbuildError as error:
-        return RefusedRow(recipe.name, arch, f"its image: {_reason(error)}")
-    return replace(row, image=replace(image, format=images.format))
 
 
 @dataclass(frozen=True)

@@ -216,7 +216,7 @@ class ImageOptions:
     """What an image begins with, which folders it binds in, and what it is packed as.
 
     ``candidate``: it is kept without a proof over GPUs, where there are none. ``build``: of a
-    Dockerfile that is its base.
+    Dockerfile that is its base. ``registry``: where it is pushed to.
     """
 
     base: str | None = None
@@ -224,6 +224,7 @@ class ImageOptions:
     format: ImageFormat = "sif"
     candidate: bool = False
     build: DockerfileOptions = field(default_factory=DockerfileOptions)
+    registry: str | None = None
 
 
 @dataclass(frozen=True)
