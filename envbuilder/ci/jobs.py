@@ -1,4 +1,4 @@
-"""Which jobs a site's pipeline has: the one place that ``ci render`` and ``ci run`` have them from.
+"""Which jobs a site's pipeline has.
 
 What a row of the matrix makes is built and proved in a root of candidates first, and published in
 the site's root only after that.

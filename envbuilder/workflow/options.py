@@ -306,7 +306,7 @@ class MatrixOptions:
 
 @dataclass(frozen=True)
 class CiOptions(MatrixOptions):
-    """Of which jobs a pipeline is: ``ci render`` and ``ci run`` have the same."""
+    """Of which jobs a pipeline is."""
 
     emulate: Annotated[
         bool,

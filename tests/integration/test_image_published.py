@@ -15,7 +15,7 @@ import pytest
 from emulated_tools import SECONDS
 from image_tools import QUICK, debian_base
 from integration_tools import Done, Envbuild, run
-from module_tools import lmod_init, modulecmd, new_shell
+from module_tools import new_shell, start_lines
 from registry_tools import needed, registry
 
 from tests.verbs import problem_ids
@@ -53,17 +53,6 @@ def number(envbuild: Envbuild, published: Path) -> dict[str, Any]:
     assert verified.code == 0, verified.text
     value: dict[str, Any] = json.loads(verified.out)
     return value
-
-
-def start_lines(system: str, shell: str) -> list[str]:
-    """Return the lines that start a module system in a shell, with no tree in use."""
-    if system == "lmod":
-        start = f"source {lmod_init(shell)}"
-    elif shell == "tcsh":
-        start = f"eval `tclsh {modulecmd()} tcsh autoinit`"
-    else:
-        start = f"eval \"$(tclsh '{modulecmd()}' {shell} autoinit)\""
-    return [start, "unsetenv MODULEPATH" if shell == "tcsh" else "unset MODULEPATH"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "tcsh"])

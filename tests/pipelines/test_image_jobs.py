@@ -155,3 +155,42 @@ def test_a_copy_of_a_channel_that_is_gone_makes_them_jobs(tmp_path: Path) -> Non
     # It is read, and has no package.
     assert (done.exit_code, "is gone" in done.stderr) == (3, False)
     assert "wmlce" in done.stderr
+
+
+def test_an_image_is_published_where_the_site_says(tmp_path: Path) -> None:
+    job = image_job(tmp_path, {"base": BASE, "to": "/published"})
+    assert job is not None
+    folder = "envbuild-ci/allreduce-ppc64le"
+    first, _, line, told = job["script"]
+    assert line.split(" 2>&1")[0] == (
+        f"envbuild image allreduce --arch ppc64le --base {BASE} --format sif --to /published"
+    )
+    assert told == f"envbuild info allreduce --root /published --json > {folder}/image.json"
+    assert first.split() == ["rm", "-rf", f"{folder}/image.log", f"{folder}/image.json"]
+    pushed = image_job(tmp_path, {"base": BASE, "format": "oci", "to": "docker://site.example/e"})
+    assert pushed is not None
+    *_, line = pushed["script"]
+    assert "--format oci --to docker://site.example/e 2>&1" in line
+
+
+def test_each_architecture_of_a_site_has_its_folder(tmp_path: Path) -> None:
+    site = {
+        "arch": ["ppc64le", "x86_64"],
+        "image": {"base": BASE, "binds": ["/sw"]},
+        "ci": {"image": {"to": "/published"}},
+    }
+    done = render(tmp_path, site, on_modules(tmp_path), "--arch", "ppc64le")
+    assert done.exit_code == 0, done.stderr
+    script = yaml.safe_load(done.stdout)["image-of-modules-ppc64le"]["script"]
+    assert "--to /published/ppc64le" in script[-2]
+
+
+@pytest.mark.parametrize(
+    "image", [{"to": "docker://site.example/e"}, {"to": "/x", "format": "oci"}, {"to": "x"}]
+)
+def test_a_place_that_does_not_fit_the_format_is_refused(
+    tmp_path: Path, image: dict[str, Any]
+) -> None:
+    done = render(tmp_path, {"ci": {"image": image}})
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "ci.image" in done.stderr
