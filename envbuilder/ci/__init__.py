@@ -1,1 +1,1 @@
-"""Pipelines of continuous integration: rendered for a provider, or run on this machine."""
+"""Pipelines of continuous integration, rendered for a provider."""

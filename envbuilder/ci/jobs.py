@@ -1,4 +1,4 @@
-"""Which jobs a site's pipeline has: the one place that ``ci render`` and ``ci run`` have them from.
+"""Which jobs a site's pipeline has.
 
 What a row of the matrix makes is built and proved in a root of candidates first, and published in
 the site's root only after that.
@@ -9,11 +9,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
-from ..model.base_image import REGISTRY
-from ..model.site import ImageCI, Runner
+from ..model.places import REGISTRY
+from ..model.site import Runner
 from ..workflow.matrix import Matrix, MatrixRow
+from ..workflow.options import ImageOptions
 from ..workflow.places import module_tree
 from .values import FOLDER, Command, Pipeline, PipelineJob, ReportKind, Stage, When
 
@@ -39,7 +41,15 @@ def pipeline(matrix: Matrix, folders: Sequence[Path], *, emulate: bool) -> Pipel
             *(job for row in rows for job in row.day()),
             *(job for row in rows for job in row.night()),
         ),
+        refused=tuple(_refused(matrix)),
     )
+
+
+def _refused(matrix: Matrix) -> Iterator[str]:
+    """Yield a line for each channel that is gone, with its rows, and one for each other row."""
+    rows = sorted(matrix.refused, key=lambda row: (row.channel is None, row.reason))
+    for reason, group in groupby(rows, key=lambda row: row.reason):
+        yield f"Not built: {', '.join(map(str, group))}: {reason}"
 
 
 def _setup(matrix: Matrix) -> tuple[str, ...]:
@@ -116,15 +126,18 @@ class _Jobs:
             reports=[("cyclonedx", _SBOM)],
             when="default-branch",
         )
-        image = runners.image
-        if image and (not image.recipes or self.row.name in image.recipes):
-            # Planned for what it begins with, and built where its ranks can talk.
+        if self.row.image:
+            # Built where its ranks can communicate.
+            to = self._image_place()
+            root = None if to is None or to.startswith(REGISTRY) else to
+            commands = [self._image(self.row.image)]
+            commands += [self._evidence(root, "image.json")] if root else []
             yield self._job(
                 "image",
-                [self._image(image)],
+                commands,
                 runners.prove,
                 [scan],
-                makes=[_IMAGE],
+                makes=["image.json"] if root else [] if to else [_IMAGE],
                 when="default-branch",
             )
 
@@ -230,14 +243,23 @@ class _Jobs:
         tier = "ranks" if self.row.several else "rank"
         return self._create("--root", self.root, *self._emulated(), "--require-tier", tier)
 
-    def _image(self, image: ImageCI) -> Command:
-        if image.base is None:
-            place = self._place()
-        else:
-            # Of registries the site may have copies; else the base says what there is.
-            copies = image.base.startswith(REGISTRY)
-            site = ("--site", self._site_word()) if copies else ()
-            place = (*site, "--arch", self.row.arch, "--base", image.base)
-        words = ("image", self.row.word, *place, *self._folders())
-        words = (*words, "--format", image.format, "--output", self._file(_IMAGE))
-        return Command(words, ranks=True)
+    def _image(self, image: ImageOptions) -> Command:
+        place, base = self._place(), image.base
+        if base and not image.binds:
+            # The base is planned for; a site may have mirrors of registries.
+            site = ("--site", self._site_word()) if base.startswith(REGISTRY) else ()
+            place = (*site, "--arch", self.row.arch)
+        named = ("--base", base) if base else ()
+        binds = (word for each in image.binds for word in ("--bind", each))
+        words = ("image", self.row.word, *place, *named, *binds, *self._folders())
+        target = self._image_place()
+        to = ("--to", target) if target else ("--output", self._file(_IMAGE))
+        return Command((*words, "--format", image.format, *to), ranks=True)
+
+    def _image_place(self) -> str | None:
+        """Return the folder or registry in which images are published, if the site names one."""
+        images = self.matrix.site.ci.image
+        if images is None or images.to is None:
+            return None
+        one = len(self.matrix.site.arch) == 1 or images.to.startswith(REGISTRY)
+        return images.to if one else f"{images.to}/{self.row.arch}"

@@ -1,7 +1,4 @@
-"""A pipeline of continuous integration: its jobs in order, before any provider's language.
-
-``ci render`` writes it as a provider reads it, ``ci run`` does the same jobs on one machine.
-"""
+"""A pipeline of continuous integration: its jobs in order, before any provider's language."""
 
 from __future__ import annotations
 
@@ -10,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..base import Document, Line
-from ..errors import ExitCode
 from ..model.site import Runner
 
 FOLDER = "envbuild-ci"
@@ -90,12 +85,14 @@ class PipelineJob:
 class Pipeline:
     """All jobs of a site, in an order in which each comes after what it needs.
 
-    ``setup``: lines of shell that put envbuild on the search path.
+    ``setup``: lines of shell that put envbuild on the search path. ``refused``: the rows that are
+    not jobs because they cannot pass, with the reasons, for a comment.
     """
 
     site: str
     setup: tuple[str, ...]
     jobs: tuple[PipelineJob, ...]
+    refused: tuple[str, ...] = ()
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the stages that have jobs, in order."""
@@ -127,41 +124,3 @@ def _line(command: Command, lead: Sequence[str], log: str) -> str:
         line = f"{words} > {shlex.quote(command.output)}"
         return f"{line} || true" if command.reports else line
     return f"{words} 2>&1 | tee -a {shlex.quote(log)}"
-
-
-JobState = Literal["passed", "failed", "not run"]
-
-
-class JobResult(Document):
-    """How one job of ``ci run`` ended.
-
-    ``key``: a hash of its commands and of what they are made of; the same job again has the same.
-    """
-
-    job: Line
-    stage: Stage
-    matrix: Line
-    state: JobState
-    key: Line
-    code: int | None = None
-    seconds: float = 0.0
-    log: Line | None = None
-    reason: Line | None = None
-
-
-class RunResult(Document):
-    """What ``ci run`` did: every job in order."""
-
-    site: Line
-    jobs: tuple[JobResult, ...]
-
-    @property
-    def failed(self) -> tuple[JobResult, ...]:
-        return tuple(each for each in self.jobs if each.state == "failed")
-
-    def exit_code(self) -> int:
-        """Return the exit code of the first job that failed; that of a build for a signal's."""
-        if not self.failed:
-            return int(ExitCode.OK)
-        code = self.failed[0].code or 0
-        return code if code in [*ExitCode][1:] else int(ExitCode.BUILD)

@@ -1,7 +1,8 @@
-"""The commands of continuous integration: a site's pipeline rendered, or done on this machine."""
+"""The commands of continuous integration: a site's pipeline, rendered."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -43,25 +44,15 @@ def render(
         write_atomically(path, text)
 
 
-@command(verbs, example="ci run allreduce --base /scratch/me/env")
-def run(
-    session: Session,
-    options: CiOptions,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Run only the jobs that did not pass in the last run.")
-    ] = False,
-    nightly: Annotated[
-        bool, typer.Option("--nightly", help="Run the nightly jobs instead.")
-    ] = False,
-) -> int:
-    """Run the jobs of the pipeline on this machine, one after another.
+@command(verbs, example="ci render", recipes=False, json=False, hidden=True)
+def run(_: Session, words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+    """Name the commands that took the place of this verb."""
+    from ..errors import UsageError
 
-    Files and logs are written to envbuild-ci. If a job fails, the jobs that need it are skipped;
-    other recipes continue. The exit code is that of the first failed job.
-    """
-    from ..ci import view as views
-    from ..ci.command import run as do
-
-    value = do(options, session.context, resume=resume, nightly=nightly)
-    session.report.show(value, views.finished(value))
-    return value.exit_code()
+    kept = [each for each in words or () if each not in ("--resume", "--nightly", "--json")]
+    render = shlex.join(["envbuild", "ci", "render", *kept, "-o", ".gitlab-ci.yml"])
+    raise UsageError(
+        "ci.run-removed",
+        "envbuild ci run was removed: a runner runs the jobs of a pipeline",
+        f"on one machine: {render} && gitlab-ci-local --shell-executor-no-image",
+    )

@@ -114,12 +114,13 @@ def command(
     example: str,
     recipes: bool = True,
     json: bool = True,
+    hidden: bool = False,
 ) -> Callable[[Verb], Verb]:
     """Add a verb to *group* as the command *name*, else the function's own name.
 
     A parameter that is a dataclass stands for the options that its fields are. *example*: the words
     after ``envbuild``, shown at the end of its help. *recipes* and *json*: whether it has these
-    options; the session knows what they say.
+    options; the session knows what they say. *hidden*: a verb that is gone: it takes any words.
     """
     added = [*([_RECIPES] if recipes else []), *([_JSON] if json else [])]
 
@@ -127,9 +128,11 @@ def command(
         called = name or verb.__name__
 
         def make(app: typer.Typer) -> None:
-            app.command(called, cls=_Command, epilog=f"Example: envbuild {example}")(
-                _callback(verb, added)
-            )
+            settings = {"ignore_unknown_options": hidden}
+            epilog = f"Example: envbuild {example}"
+            app.command(
+                called, cls=_Command, epilog=epilog, hidden=hidden, context_settings=settings
+            )(_callback(verb, added))
 
         group.add(called, make)
         return verb

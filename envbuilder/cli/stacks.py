@@ -154,6 +154,14 @@ def image(
             "--output", metavar="DIR", help="Folder for the image (default: the current folder)."
         ),
     ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR|REGISTRY",
+            help="Publish the image in this folder instead, as NAME/N-ARCH.sif with a module; or "
+            "with --format oci in a registry, docker://HOST/PATH.",
+        ),
+    ] = None,
     locked: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Build exactly this lock; do not resolve.")
     ] = None,
@@ -174,13 +182,16 @@ def image(
     The image contains its lock, manifest and evidence; copies are in a folder next to it.
     """
     from ..commands.create import create as run
+    from ..model.places import REGISTRY
     from ..views import building as views
     from ..workflow.options import CreateOptions, ImageOptions
 
+    pushed = to if to and to.startswith(REGISTRY) else None
     options = CreateOptions(
         choice,
+        root=None if pushed else to,
         target="image",
-        image=ImageOptions(base, tuple(bind or ()), kind.value, candidate, build),
+        image=ImageOptions(base, tuple(bind or ()), kind.value, candidate, build, pushed),
         output=output,
         locked=locked,
         signed=signed,

@@ -28,7 +28,7 @@ from ..record import read_all, rows
 from ..render.container import FOLDER
 from ..root import Root, external, removal
 from ..root.environment_lock import lock_file, read_lock
-from ..root.environments import find, number_before_default
+from ..root.environments import check_not_image, find, number_before_default
 from ..root.inputs import kept_recipe, kept_site
 from ..root.usage import count_unexamined
 from ..target_tools import sharing
@@ -251,6 +251,7 @@ def smoke(
     from ..workflow.prove import prove
 
     home, version = find(root, environment)
+    check_not_image(home, version)
     store.check_writable(root)
     lock = read_lock(home, version)
     context = with_inputs(context, home, version.id)

@@ -36,6 +36,12 @@ def render_tree(options: MatrixOptions, output: Path, context: Context) -> Modul
     """
     folder = output_folder(output, context)
     planned = matrix(options, context)
+    for each in planned.refused if options.matrix else ():
+        raise UsageError(
+            "modules.recipe-without-plan",
+            f"cannot write a module for {each.name}: it has no plan for {each.arch}: {each.reason}",
+            f"leave {each.name} out",
+        )
     check_path(str(planned.base))
     _check_one_arch(planned)
     published: list[str] = []
@@ -69,12 +75,6 @@ def _check_one_arch(planned: Matrix) -> None:
 def _texts(row: MatrixRow, planned: Matrix) -> tuple[dict[PurePosixPath, str], int | None]:
     """Return a row's modulefiles, and its number where it is published."""
     planned_row = row.planned
-    if planned_row is None:
-        raise UsageError(
-            "modules.recipe-without-plan",
-            f"cannot write a module for {row.word}: it has no plan for {row.arch}",
-            f"leave {row.word} out",
-        )
     home = Home(planned.root(row.arch), row.name)
     number = registry.default_number(home)
     lock = evidence = None

@@ -10,6 +10,7 @@ from .oci import OciConfig, check_layer, pack_layout
 from .oci_contents import ImageManifest, is_layout, read_manifest, unpack_layout_records
 from .oci_signatures import attached_signatures
 from .reference import BuildFile, ImageFile, RegistryImage, parse_base
+from .registry import pull, push, tags_of
 from .sif import arch_of, read_header
 from .system import environments, unpack_system
 
@@ -35,10 +36,13 @@ __all__ = [
     "obtain_base",
     "pack_layout",
     "parse_base",
+    "pull",
+    "push",
     "read_base",
     "read_header",
     "read_manifest",
     "sandbox_root",
+    "tags_of",
     "unpack_layout_records",
     "unpack_records",
     "unpack_system",

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..errors import UsageError
-from ..model.base_image import REGISTRY
+from ..model.places import REGISTRY
 from .build_steps import ONE_STAGE, BuildSteps, Refusals
 from .dockerfile_steps import read_dockerfile
 from .reference import BuildFile

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ..model.base_image import REGISTRY
+from ..model.places import REGISTRY
 from .build_steps import ONE_STAGE, SET, STAGED, BuildSteps, Refusals
 from .dockerfile import (
     HereDocument,

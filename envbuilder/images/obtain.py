@@ -195,11 +195,11 @@ def find_digest(
             return sha256_of(image.path), None
         with tempfile.TemporaryDirectory(prefix=".asking-", dir=caches) as scratch:
             words = ["inspect", "--raw", _as_source(image, Path(scratch))]
-            return _hash(_skopeo(words, request, Path(scratch), _ASKING)), None
+            return _hash(skopeo(words, request, Path(scratch), _ASKING)), None
     if image.digest:
         return image.digest, None
     at, raw = _from_first(
-        image, request, lambda at: _skopeo(_inspect(image, at), request, caches, _ASKING)
+        image, request, lambda at: skopeo(_inspect(image, at), request, caches, _ASKING)
     )
     sha256 = _hash(raw)
     say(f"{image} is sha256:{sha256}; to pin it: --base docker://{image.name}@sha256:{sha256}")
@@ -252,7 +252,7 @@ def fetch_layout(
 
     def copy(source: str, tls: bool) -> str:
         words = ["copy", *([] if tls else ["--src-tls-verify=false"]), source, target]
-        return _skopeo(words, request, scratch, _FETCHING)
+        return skopeo(words, request, scratch, _FETCHING)
 
     if isinstance(pinned, ImageFile):
         copy(_as_source(pinned, scratch), tls=True)
@@ -263,7 +263,7 @@ def fetch_layout(
     return scratch / _LAYOUT
 
 
-def _skopeo(words: Sequence[str], request: BaseRequest, cwd: Path, limit: float) -> str:
+def skopeo(words: Sequence[str], request: BaseRequest, cwd: Path, limit: float = _FETCHING) -> str:
     """Run skopeo and return what it prints. Raises BuildError with its reason."""
     host = request.host
     program = host.which("skopeo")

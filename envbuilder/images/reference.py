@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import UsageError
-from ..model.base_image import REGISTRY
+from ..model.places import REGISTRY
 from ..text import shown
 from .sif import is_sif
 

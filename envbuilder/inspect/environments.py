@@ -18,7 +18,7 @@ from ..resolve.facts import Facts
 from ..resolve.names import names
 from ..resolve.verdicts import StackFacts, row_matches
 from ..root.environment_lock import read_lock
-from ..root.environments import find
+from ..root.environments import check_not_image, find
 from ..root.environments import names as names_of
 from ..runtimes import RUNTIMES
 from ..target_tools.root.layout import Home, Version
@@ -129,6 +129,7 @@ def prefix_of(name: str | None, root: str | None, context: Context) -> Path:
         if published is None:
             return context.path(name)
         home, version = published
+        check_not_image(home, version)
         return home.prefix(version.id)
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if active := context.environ.get(variable):

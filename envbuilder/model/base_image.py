@@ -15,8 +15,6 @@ BUNDLE_FOLDER = "bundle"
 # What a path that is bound cannot have: to Apptainer a comma parts binds, a colon the sides of one;
 # and what no path has for a good reason.
 BIND_UNFIT = re.compile(r"[,:\0\n\r]")
-# How the name of a base begins that is an image of a registry.
-REGISTRY = "docker://"
 
 
 class VendorPackage(Document):

@@ -81,6 +81,10 @@ class ImageResult(Document):
     image: Line = Field(description="File of the image, or folder of a sandbox.")
     bytes: int = Field(description="Size of its files in bytes.")
     beside: Line = Field(description="Folder of its lock, manifest and records.")
+    number: int | None = Field(default=None, description="The number that it is published as.")
+    modulefiles: Line | None = Field(
+        default=None, description="Folder for module use that contains its module."
+    )
     binds: tuple[Line, ...] = Field(
         default=(), description="Folders that it binds from the machine, in the form of --bind."
     )

@@ -9,6 +9,9 @@ from typing import Literal
 
 from ..errors import UsageError
 
+# How the name of an image of a registry begins.
+REGISTRY = "docker://"
+
 ImageFormat = Literal["sif", "oci", "sandbox"]
 """A SIF file, OCI's layout in a folder, or a folder that Apptainer runs as it is."""
 

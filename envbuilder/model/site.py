@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from ..base import Day, Document, Line, ModuleName, Name, Sha256, spelt
 from ..knowledge.entries import LauncherName, SchedulerName
 from ..knowledge.terms import Arch, FactName, Origin, PeerMemory, PlainVersion
 from ..knowledge.urls import ChannelName, ChannelUrl, CleanUrl, RegistryName, RegistryUrl
-from .places import WORKSPACE, ImageFormat
+from .places import REGISTRY, WORKSPACE, ImageFormat
 
 ModuleSystem = Literal["lmod", "tcl", "none"]
 
@@ -35,6 +35,9 @@ def _site_path(path: str) -> str:
     return path
 
 
+ImagePlace = Annotated[
+    Line, AfterValidator(lambda text: text if text.startswith(REGISTRY) else _absolute(text))
+]
 SitePath = Annotated[AbsolutePath, AfterValidator(_site_path)]
 """An absolute path that a site's author wrote; spaces and quotes are fine."""
 
@@ -199,6 +202,18 @@ class ImageCI(Document):
     recipes: tuple[Name, ...] = Field(
         default=(), description="Recipes to build images of (default: all)."
     )
+    to: ImagePlace | None = Field(
+        default=None,
+        description="Folder or registry to publish the images in, as for --to of `envbuild image`; "
+        "at a site of several architectures its folder ARCH (default: they are only artefacts).",
+    )
+
+    @model_validator(mode="after")
+    def _format_fits_place(self) -> "ImageCI":
+        expected = "oci" if (self.to or "").startswith(REGISTRY) else "sif"
+        if self.to and self.format != expected:
+            raise ValueError(f"images in {self.to} have the format {expected}, not {self.format}")
+        return self
 
 
 class SiteCI(Document):

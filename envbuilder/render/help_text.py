@@ -37,6 +37,27 @@ def help_lines(lock: Renderable, example: StartCommand | None) -> tuple[str, ...
     )
 
 
+def image_help_lines(
+    lock: Renderable, proved: Sequence[str], example: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the lines of the help text of an image, with a mark for its number."""
+    plan = lock.plan
+    return (
+        f"{plan.recipe}/{NUMBER}: {plan.summary}",
+        f"An image for site {plan.site}, {plan.arch}. Environment {lock.id()}.",
+        "",
+        "Components:",
+        *_indented(str(pin) for pin in plan.pins),
+        *_known(plan.findings),
+        "",
+        *proved,
+        "",
+        "Each program starts in a container of its own. Start ranks with the launcher of the",
+        "machine, or on one machine with the MPI in the image:",
+        f"  {shlex.join(example)}",
+    )
+
+
 def _start(example: StartCommand | None) -> Iterator[str]:
     if example:
         yield ""

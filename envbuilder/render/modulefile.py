@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +11,9 @@ from ..model.evidence import Evidence
 from ..model.launch import StartCommand
 from ..model.places import BuildFolders, Dialect
 from ..model.plan import Edit, Lock, Plan
-from ..target_tools.modulefile import NUMBER, SUMMARY, filled
+from ..target_tools.modulefile import NUMBER, SUMMARY, filled, proved_lines
 from .dialects import action_line, edit_line, edit_value
-from .help_text import help_lines
+from .help_text import help_lines, image_help_lines
 from .subject import Renderable
 from .templates import render
 
@@ -84,6 +84,45 @@ def unfilled(
         csh_messages=_csh_messages(plan, places, dialect),
         pythonpath_messages=[] if modules else [pythonpath],
     )
+
+
+def render_image_modulefile(
+    lock: Lock, prefix: Path, number: int, proofs: Sequence[Evidence], example: Sequence[str]
+) -> str:
+    """Return the modulefile of a published image, which every module system reads.
+
+    *prefix*: the folder of the programs that start the image. *proofs*: the one that says most
+    first. *example*: what starts a program.
+
+    The modules of a site are loaded in the image; here they would change the programs around it.
+    """
+    plan = lock.plan
+    told = [each.plain() for each in proofs]
+    edit = Edit(kind="prepend", name="PATH", value=f"{prefix}/bin")
+    text = render(
+        "modulefile/tcl.j2",
+        name=plan.recipe,
+        id=lock.id(),
+        lock_sha256=lock.sha256(),
+        help=image_help_lines(
+            lock, [line for each in told for line in proved_lines(each)], example
+        ),
+        whatis=_whatis(plan),
+        edits=[edit_line("tcl", edit, prefix)],
+        prefix=str(prefix),
+        actions=(),
+        final=(),
+        absent_messages=(),
+        csh_messages=(),
+        missing_messages=(),
+        pythonpath_messages=(),
+    )
+    return filled(text, number, told[0], "tcl")
+
+
+def render_image_start(image: Path, verb: str, options: Sequence[str]) -> str:
+    """Return the program that starts an image with the name by which it is called."""
+    return render("container/start.sh.j2", image=str(image), verb=verb, options=options)
 
 
 def _whatis(plan: Plan) -> tuple[str, ...]:

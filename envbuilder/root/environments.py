@@ -34,6 +34,16 @@ def find(root: Root, environment: str) -> tuple[Home, Version]:
     return homes[name], find_version(homes[name], int(number) if number else None)
 
 
+def check_not_image(home: Home, version: Version) -> None:
+    """Raise UsageError for a number that is an image: its programs run in containers."""
+    for image in home.images(version.number):
+        raise UsageError(
+            "environment.is-image",
+            f"{home.name}/{version.number} is an image",
+            f"use the path of the image instead of its name: {image}",
+        )
+
+
 def names(root: Root, *, numbers: bool) -> tuple[str, ...]:
     """Return the names of a root's environments; with *numbers* each published ``NAME/NUMBER``."""
     if not numbers:

@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from ..model.evidence import Evidence
 from ..model.outcome import BundleCheck, BundleResult, CreateResult, ImageResult, LockCheck
-from ..model.places import ImageFormat
+from ..model.places import REGISTRY, ImageFormat
 from ..text import filled
 from .layout import how, joined, size
 
@@ -82,7 +82,13 @@ def image_built(value: ImageResult) -> Iterator[str]:
     yield f"lock, manifest and records: {value.beside}"
     yield from ("", "to use it:")
     program, file = "python PROGRAM.py", shlex.quote(PurePath(value.image).name)
-    if value.format == "oci":
+    if value.modulefiles:
+        yield f"  module use '{value.modulefiles}'"
+        yield f"  module load {value.environment}/{value.number}"
+        file = shlex.quote(value.image)
+    if value.image.startswith(REGISTRY):
+        yield f"  podman run {value.image.removeprefix(REGISTRY)} mpiexec -n 2 {program}"
+    elif value.format == "oci":
         yield f"  skopeo copy oci:{file}:{value.id} docker://REGISTRY/{value.environment}:{value.id}"
         yield f"  podman run oci:{file}:{value.id} mpiexec -n 2 {program}"
     else:
@@ -95,6 +101,8 @@ def image_built(value: ImageResult) -> Iterator[str]:
     if value.unproved:
         yield f"on a machine with GPUs: envbuild smoke {file} --site SITE"
         yield "built and tested, but not proved: the image is a candidate"
+    elif value.modulefiles:
+        yield f"{value.environment}/{value.number} is published and is the default"
     else:
         yield _ENDS[value.format]
 

@@ -155,22 +155,32 @@ def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageR
         request.beside.rename(scratch / "left-behind")
     (scratch / "evidence").rename(request.beside)
     made.rename(request.image)
-    proofs = newest_passed(every)
+    return image_result(request, every, request.image, request.beside)
+
+
+def image_result(
+    request: ImageRequest, every: Sequence[Evidence], image: Path, beside: Path
+) -> ImageResult:
+    """Return what is known of an image. *every*: its records, oldest first."""
+    lock, proofs = request.lock, newest_passed(every)
+    passed = {(each.result.api, each.result.transport) for each in proofs}
     return ImageResult(
         environment=lock.plan.recipe,
         id=lock.id(),
         lock_sha256=lock.sha256(),
         base=request.base_name,
         binds=tuple(map(str, request.binds)),
-        gpus=gpus,
+        gpus=facts_of(lock.plan, request.plan_inputs).gpus,
         arch=lock.plan.arch,
         format=request.format,
-        image=str(request.image),
-        bytes=_bytes(request.image),
-        beside=str(request.beside),
+        image=str(image),
+        bytes=_bytes(image),
+        beside=str(beside),
         evidence=telling(proofs or every),
         proofs=proofs,
-        unproved=tuple(each for each in every if each not in proofs),
+        unproved=tuple(
+            each for each in every if (each.result.api, each.result.transport) not in passed
+        ),
     )
 
 

@@ -128,18 +128,23 @@ def _registries_of(name: str | None, context: Context) -> Site | None:
 
 def check_image(base: BaseImage | None, plan_inputs: PlanInputs, context: Context) -> None:
     """Raise UsageError or MissingToolError for what can be said before anything is decided."""
-    if base is None and plan_inputs.site.debian is None:
-        raise UsageError(
-            "base.not-stated",
-            f"site {plan_inputs.site.name} does not state the base system of an image",
-            "add --base FOLDER, a folder with a Debian or Ubuntu, such as mmdebstrap makes",
-            "or write debian: {suite: bookworm, packages: [python3-venv, ...]} in the site file",
-        )
+    check_base_stated(base, plan_inputs.site)
     host = LocalMachine(context.environ)
     find_builder(host)
     if base:
         check_rights(base.folder, host)
     check_runs_here(plan_inputs, context)
+
+
+def check_base_stated(base: object | None, site: Site) -> None:
+    """Raise UsageError if neither a base is named nor the site states a Debian."""
+    if base is None and site.debian is None:
+        raise UsageError(
+            "base.not-stated",
+            f"site {site.name} does not state the base system of an image",
+            "add --base FOLDER, a folder with a Debian or Ubuntu, such as mmdebstrap makes",
+            "or write debian: {suite: bookworm, packages: [python3-venv, ...]} in the site file",
+        )
 
 
 def base_name(base: BaseImage | None, plan_inputs: PlanInputs) -> str:

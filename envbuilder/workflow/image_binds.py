@@ -89,19 +89,36 @@ def check_binds(modules: Modules, binds: Sequence[Bind], base: Path | None) -> N
 
     *base*: the folder that the image begins with; None where it is not made yet.
     """
+    _check_loads(modules)
+    for path in _needed(modules):
+        if not any(_holds(each, path) for each in binds) and not _in_base(base, path):
+            raise _missing(path)
+
+
+def check_trees(modules: Modules, binds: Sequence[str]) -> None:
+    """Raise UsageError where a module tree is below no folder that is bound; read no folder."""
+    _check_loads(modules)
+    targets = [text.rpartition(":")[2] for text in binds]
+    for path in map(PurePosixPath, modules.trees):
+        if not any(path.is_relative_to(each) for each in targets):
+            raise _missing(path)
+
+
+def _check_loads(modules: Modules) -> None:
     if not modules.loads:
         raise UsageError(
             "bind.no-modules",
             "--bind is for the modules of a site, but the plan uses no modules",
             "leave --bind out: the image is then planned for its base",
         )
-    for path in _needed(modules):
-        if not any(_holds(each, path) for each in binds) and not _in_base(base, path):
-            raise UsageError(
-                "bind.missing",
-                f"the image does not bind {path}, from which its modules are loaded",
-                "add --bind FOLDER with a folder of this machine above it, such as /sw",
-            )
+
+
+def _missing(path: PurePosixPath) -> UsageError:
+    return UsageError(
+        "bind.missing",
+        f"the image does not bind {path}, from which its modules are loaded",
+        "add --bind FOLDER with a folder of this machine above it, such as /sw",
+    )
 
 
 def _needed(modules: Modules) -> Iterator[PurePosixPath]:

@@ -10,16 +10,17 @@ from pathlib import Path
 from ..documents.library import catalogue, find
 from ..documents.load import load_recipe
 from ..documents.site_choice import choose_site, with_partition
-from ..errors import EnvbuildError, UsageError
+from ..errors import EnvbuildError, NoSolutionError, UsageError
 from ..machine.workspaces import expand_workspace
 from ..model.plan import Input, Step
 from ..model.progress import Listener
 from ..model.site import Site
 from .context import Context, Reporter
 from .entries import entries
+from .image_inputs import planned_image
 from .launch_requests import facts_of
 from .load import Planned, load, plan_recipe
-from .options import MatrixOptions
+from .options import ImageOptions, MatrixOptions
 from .places import site_folder
 from .plan_options import PlanOptions
 from .site_contents import site_search
@@ -27,30 +28,50 @@ from .site_contents import site_search
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """One row of the matrix.
+    """One row of the matrix: a recipe on an architecture, planned.
 
-    ``word``: what the user calls the recipe. ``planned``: None if the recipe has no plan, which
-    the user was told.
+    ``word``: what the user calls the recipe. ``image``: the base and the folders to bind of its
+    image; None: the site builds no image of it.
     """
 
     word: str
-    name: str
     arch: str
-    planned: Planned | None = None
+    planned: Planned
+    image: ImageOptions | None = None
+
+    @property
+    def name(self) -> str:
+        return self.planned.plan.recipe
 
     @property
     def gpus(self) -> bool:
         """Whether it is proved on GPUs."""
-        return self.planned is not None and facts_of(self.planned.plan, self.planned.inputs).gpus
+        return facts_of(self.planned.plan, self.planned.inputs).gpus
 
     @property
     def several(self) -> bool:
         """Whether it is proved on several ranks."""
-        return self.planned is None or self.planned.plan.smoke.ranks > 1
+        return self.planned.plan.smoke.ranks > 1
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        return self.planned.inputs.inputs() if self.planned else ()
+        return self.planned.inputs.inputs()
+
+
+@dataclass(frozen=True)
+class RefusedRow:
+    """A recipe on an architecture that cannot pass, and the reason.
+
+    ``channel``: the conda channel that is gone, if that is the reason.
+    """
+
+    name: str
+    arch: str
+    reason: str
+    channel: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.arch}"
 
 
 @dataclass(frozen=True)
@@ -61,6 +82,7 @@ class Matrix:
     rows: tuple[MatrixRow, ...]
     base: Path
     options: MatrixOptions
+    refused: tuple[RefusedRow, ...] = ()
 
     def root(self, arch: str) -> Path:
         """Return the root of an architecture."""
@@ -70,8 +92,8 @@ class Matrix:
 def matrix(options: MatrixOptions, context: Context) -> Matrix:
     """Plan every recipe for every architecture of the site.
 
-    Without recipes it is those that are documented for the site. What cannot be planned is warned
-    of: of the recipes that the user names it stays a row, whose first job says why.
+    Without recipes it is those that are documented for the site. What cannot be planned is no row;
+    of documented recipes this is a warning.
     """
     chosen = with_partition(choose_site(options.site, site_search(context)), options.partition)
     context.reporter.say(chosen.describe())
@@ -83,13 +105,17 @@ def matrix(options: MatrixOptions, context: Context) -> Matrix:
             "add --base DIR",
         )
     words = options.matrix or _documented(site, context)
-    rows = [row for word in words for row in _rows(word, site, options, context)]
-    if not rows:
+    every = [row for word in words for row in _rows(word, site, options, context)]
+    if not every:
         raise UsageError(
             "recipe.missing",
             f"no recipe is documented for {site.name}",
             "name recipes after the command",
         )
+    rows = tuple(each for each in every if isinstance(each, MatrixRow))
+    refused = tuple(each for each in every if isinstance(each, RefusedRow))
+    for each in refused if not options.matrix else ():
+        context.reporter.warn(f"cannot plan {each.name} for {each.arch}: {each.reason}")
     if len({(row.name, row.arch) for row in rows}) != len(rows):
         raise UsageError(
             "recipe.duplicate",
@@ -97,7 +123,52 @@ def matrix(options: MatrixOptions, context: Context) -> Matrix:
             "leave one of them out",
         )
     base = expand_workspace(base, context.environ)
-    return Matrix(site, tuple(rows), context.path(base), options)
+    return Matrix(site, rows, context.path(base), options, refused)
+
+
+def for_pipeline(planned: Matrix, context: Context) -> Matrix:
+    """Return the rows of a pipeline, each with its image, without those that cannot pass.
+
+    Raises NoSolutionError if a recipe that the user names cannot pass, or if none can.
+    """
+    quiet = replace(context, reporter=_Silent(context.reporter))
+    every = [_for_pipeline(row, planned.options, quiet) for row in planned.rows]
+    rows = tuple(each for each in every if isinstance(each, MatrixRow))
+    unfit = tuple(each for each in every if isinstance(each, RefusedRow))
+    refused = (*planned.refused, *unfit)
+    lines = [f"{each}: {each.reason}" for each in refused]
+    if refused and (planned.options.matrix or not rows):
+        raise NoSolutionError(
+            "ci.rows-refused",
+            "\n".join(["these rows of the pipeline cannot pass:", *lines]),
+            "leave them out, or change the recipe or the site",
+        )
+    for line in lines[len(planned.refused) :]:
+        context.reporter.warn(f"not a row of the pipeline: {line}")
+    return replace(planned, rows=rows, refused=refused)
+
+
+def _for_pipeline(
+    row: MatrixRow, options: MatrixOptions, context: Context
+) -> MatrixRow | RefusedRow:
+    """Return a row with its image, or why it cannot pass."""
+    inputs = row.planned.inputs
+    recipe, site = inputs.recipe.value, inputs.site
+    for channel in recipe.channels:
+        known = inputs.knowledge.value.channels.get(channel)
+        if known and known.withdrawal and channel not in site.channels:
+            since = known.withdrawal.since
+            reason = f"the channel {channel} is gone since {since}, and the site states no copy"
+            return RefusedRow(row.name, row.arch, reason, channel)
+    images = site.ci.image
+    if images is None or (images.recipes and recipe.name not in images.recipes):
+        return row
+    choice = PlanOptions(row.word, options.site, row.arch, options.partition)
+    try:
+        image = planned_image(images.base, choice, inputs, context)
+    except EnvbuildError as error:
+        return RefusedRow(row.name, row.arch, f"its image: {_reason(error)}")
+    return replace(row, image=replace(image, format=images.format))
 
 
 def _documented(site: Site, context: Context) -> tuple[str, ...]:
@@ -114,32 +185,25 @@ def _documented(site: Site, context: Context) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _rows(word: str, site: Site, options: MatrixOptions, context: Context) -> Iterator[MatrixRow]:
-    """Yield a recipe's rows: the architectures that it shares with the site."""
-    try:
-        recipe = load_recipe(
-            find("recipe", word, context.folders), context.knowledge, entries()
-        ).value
-    except EnvbuildError as error:
-        context.reporter.warn(f"cannot read {word}: {error}")
-        for arch in options.arch or site.arch:
-            yield MatrixRow(word, Path(word).stem, arch)
-        return
-    wanted = options.arch or site.arch
-    for arch in (each for each in recipe.arch if each in wanted):
-        try:
-            yield _planned(word, arch, options, context)
-        except EnvbuildError as error:
-            context.reporter.warn(f"cannot plan {word} for {arch}: {error}")
-            if options.matrix:
-                yield MatrixRow(word, recipe.name, arch)
-
-
-def _planned(word: str, arch: str, options: MatrixOptions, context: Context) -> MatrixRow:
-    choice = PlanOptions(word, options.site, arch, options.partition)
+def _rows(
+    word: str, site: Site, options: MatrixOptions, context: Context
+) -> Iterator[MatrixRow | RefusedRow]:
+    """Yield a recipe on each architecture that it shares with the site."""
+    recipe = load_recipe(find("recipe", word, context.folders), context.knowledge, entries()).value
+    requested = options.arch or site.arch
     quiet = replace(context, reporter=_Silent(context.reporter))
-    planned = plan_recipe(load(choice, quiet), quiet)
-    return MatrixRow(word, planned.plan.recipe, arch, planned)
+    for arch in (each for each in recipe.arch if each in requested):
+        choice = PlanOptions(word, options.site, arch, options.partition)
+        try:
+            yield MatrixRow(word, arch, plan_recipe(load(choice, quiet), quiet))
+        except EnvbuildError as error:
+            yield RefusedRow(recipe.name, arch, _reason(error))
+
+
+def _reason(error: EnvbuildError) -> str:
+    _, message, place, _ = error.problems[0]
+    line = message.partition("\n")[0]
+    return f"{place}: {line}" if place else line
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ class ImageOptions:
     """What an image begins with, which folders it binds in, and what it is packed as.
 
     ``candidate``: it is kept without a proof over GPUs, where there are none. ``build``: of a
-    Dockerfile that is its base.
+    Dockerfile that is its base. ``registry``: where it is pushed to.
     """
 
     base: str | None = None
@@ -114,6 +114,7 @@ class ImageOptions:
     format: ImageFormat = "sif"
     candidate: bool = False
     build: DockerfileOptions = field(default_factory=DockerfileOptions)
+    registry: str | None = None
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,7 @@ class MatrixOptions:
 
 @dataclass(frozen=True)
 class CiOptions(MatrixOptions):
-    """Of which jobs a pipeline is: ``ci render`` and ``ci run`` have the same."""
+    """Of which jobs a pipeline is."""
 
     emulate: Annotated[
         bool,

@@ -18,7 +18,7 @@ from ..locking.checks import changed_inputs
 from ..model.decisions import plan_decisions
 from ..model.plan import Lock, Plan
 from ..root.environment_lock import lock_file, read_lock
-from ..root.environments import find
+from ..root.environments import check_not_image, find
 from ..target_tools.root.layout import Home, Version
 from ..target_tools.root.publish import published
 from ..target_tools.root.registry import default_number
@@ -216,10 +216,11 @@ def plan_again(environment: Published, choice: PlanOptions, context: Context) ->
 
 
 def check_programs(environment: Published, *names: str) -> None:
-    """Raise DriftError unless the prefix and these programs of it are there.
+    """Raise DriftError unless the prefix and these programs of it are there, UsageError for images.
 
     A link to a Python that only the compute nodes have counts as there.
     """
+    check_not_image(environment.home, environment.version)
     prefix = environment.prefix
     paths = (prefix, *(prefix / "bin" / name for name in names))
     gone = next((path for path in paths if not os.path.lexists(path)), None)

@@ -28,7 +28,7 @@ COMMANDS = (
     + ["list", "info", "validate", "diagnose", "diff", "smoke", "launch", "rollback", "remove"]
     + [f"advisories {verb}" for verb in ("list", "show", "check")]
     + [f"recipes {verb}" for verb in ("list", "show", "check", "schema", "from", "import")]
-    + ["ci render", "ci run", "bundle verify", "bundle install"]
+    + ["ci render", "bundle verify", "bundle install"]
     + ["module render", "catalogue", "import"]
     + [f"sites {verb}" for verb in ("list", "show", "check", "schema", "detect", "snapshot")]
 )

@@ -66,6 +66,17 @@ def modulecmd() -> str:
     return path
 
 
+def start_lines(system: str, shell: str) -> list[str]:
+    """Return the lines that start a module system in a shell, with no tree in use."""
+    if system == "lmod":
+        start = f"source {lmod_init(shell)}"
+    elif shell == "tcsh":
+        start = f"eval `tclsh {modulecmd()} tcsh autoinit`"
+    else:
+        start = f"eval \"$(tclsh '{modulecmd()}' {shell} autoinit)\""
+    return [start, "unsetenv MODULEPATH" if shell == "tcsh" else "unset MODULEPATH"]
+
+
 def new_shell(
     shell: str, lines: list[str], folder: Path, env: Mapping[str, str] | None = None
 ) -> Done:

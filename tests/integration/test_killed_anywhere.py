@@ -122,22 +122,20 @@ class Image(Command):
         assert sorted(each.suffix for each in left) == [".evidence", ".sif"]
 
 
-class Pipeline(Command):
-    """A pipeline on this machine, to a published environment."""
+class PublishedImage(Image):
+    """An image that is published under a number."""
 
     def words(self, folder: Path) -> tuple[str | Path, ...]:
-        return ("ci", "run", "allreduce", "--site", "local", "--base", "base")
+        return ("image", "allreduce", "--base", self.base, "--to", folder / "images")
 
     def check(self, folder: Path) -> None:
-        [told] = (folder / "envbuild-ci").glob("allreduce-*/published.json")
-        published = json.loads(told.read_text(encoding="utf-8"))
-        assert [each["result"]["tier"] for each in published["evidence"]] == ["several ranks"]
-        arch = told.parent.name.removeprefix("allreduce-")
-        root = folder / "base" / "local" / arch
-        done = run([*COMMAND, "list", "--root", root, "--json"])
-        listing = json.loads(done.out)
-        assert [each["id"] for each in listing["environments"]] == [published["id"]]
+        listing = json.loads(run([*COMMAND, "list", "--root", folder / "images", "--json"]).out)
+        [entry] = listing["environments"]
+        assert (entry["tier"], entry["default"]) == ("several ranks", True)
         assert listing["unfinished"] == []
+        [image] = (folder / "images" / "allreduce").glob("*.sif")
+        assert image.name.startswith(f"{entry['number']}-")
+        assert image.exists()
 
 
 class CondaEnvironment(Command):
@@ -162,16 +160,21 @@ class CondaEnvironment(Command):
         assert verified.code == 0, verified.text
 
 
-@pytest.fixture
-def image(tmp_path_factory: pytest.TempPathFactory) -> Command:
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("apptainer") is None:
         pytest.skip("apptainer is not on PATH: bash ci/apptainer.sh FOLDER unpacks it")
-    return Image(debian_base(tmp_path_factory))
+    return debian_base(tmp_path_factory)
 
 
 @pytest.fixture
-def pipeline() -> Command:
-    return Pipeline()
+def image(base: Path) -> Command:
+    return Image(base)
+
+
+@pytest.fixture
+def published(base: Path) -> Command:
+    return PublishedImage(base)
 
 
 @pytest.fixture
@@ -186,7 +189,7 @@ def conda(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
         yield CondaEnvironment(folder, lock)
 
 
-@pytest.mark.parametrize("name", ["image", "pipeline", "conda"])
+@pytest.mark.parametrize("name", ["image", "published", "conda"])
 def test_the_next_run_succeeds(
     name: str, index: None, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

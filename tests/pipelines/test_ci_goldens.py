@@ -27,13 +27,13 @@ from typer.core import TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from envbuilder.ci.command import rows_of
 from envbuilder.ci.jobs import pipeline
 from envbuilder.ci.providers import PROVIDERS
 from envbuilder.ci.values import Pipeline, shell_lines
 from envbuilder.cli import app
 from envbuilder.reporter import Report
 from envbuilder.workflow.context import Context
-from envbuilder.workflow.matrix import matrix
 from envbuilder.workflow.options import CiOptions
 from tests import goldens
 
@@ -57,7 +57,7 @@ def of(site: str) -> Pipeline:
     """Return the pipeline of what is documented for a site; it is planned once."""
     silent = Report(io.StringIO(), io.StringIO(), quiet=True)
     context = Context(dict(os.environ), Path("/"), lambda: datetime.now(timezone.utc), silent)
-    planned = matrix(CiOptions(site=site, base=SITES[site][0]), context)
+    planned = rows_of(CiOptions(site=site, base=SITES[site][0]), context)
     return pipeline(planned, (), emulate=False)
 
 
@@ -215,7 +215,7 @@ def test_what_starts_ranks_is_in_a_job_of_the_scheduler() -> None:
             for command, line in zip(job.commands, lines, strict=True):
                 inside = bool(lead) and shlex.split(line)[: len(lead)] == list(lead)
                 assert inside == (
-                    job.stage in ("prove", "publish", "prove-again") and command.ranks
+                    job.stage in ("prove", "publish", "image", "prove-again") and command.ranks
                 )
     # Where the runner is in one itself, its options are all that is said.
     assert not any("bsub" in line for line in scripts("summit", "gitlab"))

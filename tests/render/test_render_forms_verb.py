@@ -92,7 +92,7 @@ def test_a_lock_s_build_folder_needs_no_index(lock: Lock, lock_file: Path, tmp_p
         (["--as", "enviroment.yml"], "option.unknown-value"),
         (["--as", "all"], "output.missing"),
         ([], "output.missing"),
-        (["--as", "image", "--output", "NEW"], "image.components-missing"),
+        (["--as", "image", "--output", "NEW"], "bind.not-a-folder"),
         (["--as", "all", "--output", "FULL"], "output.exists"),
     ],
 )

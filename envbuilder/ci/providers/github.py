@@ -40,7 +40,8 @@ def render(pipeline: Pipeline) -> str:
             "permissions": {"contents": "read"},
             "defaults": {"run": {"shell": "bash"}},
             "jobs": {_id(job.id): _job(job, pipeline) for job in pipeline.jobs},
-        }
+        },
+        pipeline.refused,
     )
 
 

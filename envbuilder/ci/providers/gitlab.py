@@ -36,7 +36,8 @@ def render(pipeline: Pipeline) -> str:
             "default": {"before_script": ["set -o pipefail", *pipeline.setup]},
             "variables": {"XDG_CACHE_HOME": f"$CI_PROJECT_DIR/{CACHE}"},
             **{job.id: _job(job) for job in pipeline.jobs},
-        }
+        },
+        pipeline.refused,
     )
 
 

@@ -28,6 +28,7 @@ def render(pipeline: Pipeline) -> str:
     lines = [
         "// Written by `envbuild ci render`; see docs/ci.md of envbuild.",
         "// Rendering it again discards changes.",
+        *(f"// {line}" for line in pipeline.refused),
         *_block(
             "pipeline",
             [

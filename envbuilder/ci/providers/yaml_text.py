@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 HEAD = (
@@ -11,8 +11,8 @@ HEAD = (
 )
 
 
-def yaml_text(pipeline: Mapping[str, Any]) -> str:
-    """Return a pipeline as YAML: no line is folded, no value an alias, scripts as they are."""
+def yaml_text(pipeline: Mapping[str, Any], comments: Sequence[str] = ()) -> str:
+    """Return comments and a pipeline as YAML: no line is folded, no value an alias."""
     # lazy import: 15 ms, which verbs that read no document need not wait for
     import yaml
 
@@ -26,4 +26,4 @@ def yaml_text(pipeline: Mapping[str, Any]) -> str:
 
     Dumper.add_representer(str, lines)
     text = yaml.dump(dict(pipeline), Dumper=Dumper, sort_keys=False, width=10**6)
-    return HEAD + text
+    return HEAD + "".join(f"# {line}\n" for line in comments) + text

@@ -75,6 +75,10 @@ class Home:
         """Return the modulefile of a number."""
         return self.modulefiles / f"{version.number}{'.lua' if version.dialect == 'lua' else ''}"
 
+    def images(self, number: int) -> "tuple[Path, ...]":
+        """Return the image that is published as a number: N-ARCH.sif; () for an environment."""
+        return tuple(sorted(self.folder.glob(f"{number}-*.sif")))
+
 
 def is_folder(path: Path) -> bool:
     """Whether there is a folder itself, and no link to one."""

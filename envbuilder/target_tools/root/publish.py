@@ -178,6 +178,8 @@ def withdraw(home: Home, version: Version) -> None:
     numbers = {each.number: each for each in read_registry(home)}
     numbers[version.number] = version._replace(removed=True)
     unlink(home.modulefile(version))
+    for image in home.images(version.number):
+        unlink(image)
     write_registry(home, tuple(numbers[number] for number in sorted(numbers)))
 
 

@@ -37,11 +37,13 @@ def home_of(request: CreateRequest) -> layout.Home:
 
 
 @contextlib.contextmanager
-def hold(request: CreateRequest, *, here: bool = True) -> Iterator[CreateRequest]:
+def hold(
+    request: CreateRequest, *, here: bool = True, others: bool = False
+) -> Iterator[CreateRequest]:
     """Open the root and hold the environment's folder; yield the request to work with.
 
-    *here*: it is built on this machine as it is. Raises UsageError for what cannot be, before
-    anything is written.
+    *here*: it is built on this machine as it is. *others*: the root may be another site's. Raises
+    UsageError for what cannot be, before anything is written.
     """
     plan_inputs, home, source = request.plan_inputs, home_of(request), request.source
     if isinstance(source, Lock):
@@ -49,7 +51,8 @@ def hold(request: CreateRequest, *, here: bool = True) -> Iterator[CreateRequest
     if here:
         _check_machine(request)
     shared = request.options.shared
-    root = store.open_root(home.root, plan_inputs.site.name, plan_inputs.arch, shared)
+    site = plan_inputs.site.name
+    root = store.open_root(home.root, site, plan_inputs.arch, shared, others)
     store.open_home(root, home.name)
     remember_root(home.root, request.context.environ)
     context, say = request.context, request.context.reporter.say
