@@ -48,6 +48,10 @@ def run_of(name: str) -> Stack:
     return next(stack for stack in STACKS if stack.name.startswith(f"Horovod 0.28.1{name}"))
 
 
+def bare(**parts: Part) -> Stack:
+    return Stack("bare", "", {}).changed(**parts)
+
+
 PIP_TENSORFLOW = Part("1.14.0", "pip")
 TOLD = {
     "001 with the Open MPI that it warns of": (
@@ -141,6 +145,46 @@ TOLD = {
     "Open MPI 4.0.3 on Power under RHEL 8": (
         BY_NAME["2020a with CUDA 11.0.2 on ppc64le"].stated(os="rhel 8.2"),
         {"OMPI-009"},
+    ),
+    "GCC 16 with the last CUDA of the source": (
+        bare(gcc=Part("16.1.0"), cuda=Part("13.3.0")),
+        {"CUDA-015"},
+    ),
+    "GCC 16 with a CUDA after it": (bare(gcc=Part("16.1.0"), cuda=Part("13.4.1")), set()),
+    "Keras 3 beside the wheel of TensorFlow 2.14": (
+        bare(tensorflow=Part("2.14.1", "pip"), keras=Part("3.5.0", "pip")),
+        {"TF-173"},
+    ),
+    "Keras 2.14 beside it": (
+        bare(tensorflow=Part("2.14.1", "pip"), keras=Part("2.14.0", "pip")),
+        set(),
+    ),
+    "PyTorch 1.13 below Lightning 2.5": (
+        bare(pytorch_lightning=Part("2.5.0", "pip"), pytorch=Part("1.13.1")),
+        {"TORCH-253"},
+    ),
+    "NumPy 2 beside pyarrow 15": (
+        bare(pyarrow=Part("15.0.2", "pip"), numpy=Part("2.0.1")),
+        {"PY-036"},
+    ),
+    "NumPy 2 beside pyarrow 16": (bare(pyarrow=Part("16.0.0", "pip"), numpy=Part("2.0.1")), set()),
+    "mpi4py 3 for Python 3.13": (
+        bare(mpi4py=Part("3.1.6", "build"), python=Part("3.13.1")),
+        {"PY-037"},
+    ),
+    "UCX 1.12.0 on ROCm": (bare(ucx=Part("1.12.0"), rocm=Part("4.5.0")), {"UCX-001"}),
+    "UCX 1.12.1 on ROCm": (bare(ucx=Part("1.12.1"), rocm=Part("4.5.0")), set()),
+    "the MPICH of Ubuntu 24.04": (
+        bare(mpich=Part("4.2.0", "system")).stated(os="ubuntu 24.04"),
+        {"MPI-003"},
+    ),
+    "the MPICH of Ubuntu 22.04": (
+        bare(mpich=Part("4.2.0", "system")).stated(os="ubuntu 22.04"),
+        set(),
+    ),
+    "Maxwell under the wheel of TensorFlow 2.17": (
+        bare(tensorflow=Part("2.17.0", "pip")).stated(arch="x86_64", gpu=frozenset({"sm_52"})),
+        {"PY-034"},
     ),
 }
 
