@@ -55,7 +55,7 @@ def test_the_readme_names_the_commands_without_json() -> None:
     without = {
         name
         for name, each in _commands(line)
-        if not any("--json" in option.opts for option in each.params)
+        if not each.hidden and not any("--json" in option.opts for option in each.params)
     }
     text = (CHECKOUT / "README.md").read_text(encoding="utf-8")
     named = re.search(r"own file format \((.*?)\)", text)

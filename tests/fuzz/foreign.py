@@ -182,14 +182,9 @@ def read_signature_file(data: bytes) -> object:
 
 
 def read_index_page(data: bytes) -> object:
-    from email.message import Message
-
-    headers = Message()
-    headers["Content-Type"] = (
-        "application/vnd.pypi.simple.v1+json" if data[:1] == b"{" else "text/html"
-    )
+    content_type = "application/vnd.pypi.simple.v1+json" if data[:1] == b"{" else "text/html"
     with contextlib.suppress(ValueError):
-        return _page("https://index.example/simple/one/", headers, data, "one")  # type: ignore[arg-type]
+        return _page("https://index.example/simple/one/", content_type, data, "one")
     return None
 
 
