@@ -21,7 +21,6 @@ from .. import files, process
 from ..errors import BuildError, MissingToolError, UsageError
 from ..machine.host import LocalMachine, cache_folder
 from ..model.base_image import BaseSource
-from ..redaction.redact import redact
 from ..target_tools.files import make_folder, read_json, sha256_of
 from ..target_tools.proving.records import is_text, several
 from ..target_tools.root import locks
@@ -283,6 +282,9 @@ def skopeo(words: Sequence[str], request: BaseRequest, cwd: Path, limit: float =
     found = _REASON.findall(done.stderr)
     reason = json.loads(f'"{found[-1]}"') if found else " ".join(last_lines(done.stderr, 1))
     why = "skopeo did not end in time" if done.code is None else reason.strip() or "no reason given"
+    # lazy import: 20 ms
+    from ..redaction.redact import redact
+
     raise BuildError("base.skopeo-failed", redact(why, host.environ).text)
 
 
