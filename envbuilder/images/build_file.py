@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..errors import UsageError
 from ..model.places import REGISTRY
+from ..target_tools.files import read_regular
 from .build_steps import ONE_STAGE, BuildSteps, Refusals
 from .dockerfile_steps import read_dockerfile
 from .reference import BuildFile
@@ -33,11 +34,18 @@ _SECTION = re.compile(r"^%(\w+)(.*)$")
 def read_text(file: BuildFile) -> str:
     """Return the text of a build file. Raises UsageError if it cannot be read."""
     try:
-        return file.path.read_text(encoding="utf-8")
+        text = read_regular(file.path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             "base.build-file-unreadable", f"cannot read {file.path}: {error}"
         ) from error
+    before, nul, _ = text.partition("\0")
+    if nul:
+        line = before.count("\n") + 1
+        raise UsageError(
+            "base.build-file-unreadable", f"cannot read {file.path}: line {line} has a NUL byte"
+        )
+    return text
 
 
 def read_build_file(file: BuildFile) -> BuildSteps:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envbuilder.errors import DocumentError, EnvbuildError
+from envbuilder.errors import DocumentError, EnvbuildError, UsageError
 from envbuilder.images import BuildFile, ImageFile, parse_base
 from envbuilder.images.build_file import BuildSteps, read_build_file
 
@@ -259,3 +260,13 @@ def test_whatever_a_file_says_it_is_read_or_refused(
     for file in (BuildFile("containerfile", path), BuildFile("definition", path)):
         with contextlib.suppress(EnvbuildError):
             assert read_build_file(file).parent
+
+
+@pytest.mark.parametrize("kind", ["containerfile", "definition"])
+def test_a_file_that_is_no_text_is_refused(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "nul").write_bytes(b"FROM debian:12\nCOPY a\x00b /opt/\n")
+    os.mkfifo(tmp_path / "fifo")
+    for name in ("nul", "fifo"):
+        with pytest.raises(UsageError) as refused:
+            read_build_file(BuildFile(kind, tmp_path / name))  # type: ignore[arg-type]
+        assert refused.value.id == "base.build-file-unreadable"
