@@ -6,10 +6,12 @@ import platform
 
 from ..errors import BuildError, UsageError
 from ..knowledge.entries import check_choice
-from ..locking.checks import changed_inputs
+from ..locking.checks import changed_inputs, check_runtime
 from ..model.evidence import TIERS
 from ..model.outcome import BundleResult, CreateResult, ImageResult
 from ..model.plan import Lock
+from ..root.environment_lock import find_published
+from ..target_tools.root.layout import Home
 from ..workflow.context import Context
 from ..workflow.emulate import OFFER, can_emulate
 from ..workflow.image_base import check_image
@@ -17,6 +19,7 @@ from ..workflow.image_inputs import ImageInputs, image_inputs
 from ..workflow.load import PlanInputs, Reading, load, plan_recipe
 from ..workflow.lock import check_derived, named_lock
 from ..workflow.options import CreateOptions
+from ..workflow.places import root_path
 from ..workflow.targets import TARGETS, default_target, suits
 from ..workflow.targets.protocol import BuildHints, CreateRequest, Target, no_hints
 
@@ -42,7 +45,7 @@ def create(
     _check_tier(options.require_tier, name, plan_inputs, context)
     _check_shared(options, name)
     reading: Reading = "to lock anew" if options.relock else "to lock"
-    given = _given_lock(options, plan_inputs, context)
+    given = _given_lock(options, name, plan_inputs, context)
     source = given or plan_recipe(plan_inputs, context, reading)
     request = CreateRequest(
         options, plan_inputs, source, context, asked.base, asked.binds, build_hints
@@ -96,10 +99,13 @@ def _reaches(target: Target, tier: str) -> bool:
     return TIERS.index(tier) <= TIERS.index(target.HIGHEST_TIER)
 
 
-def _given_lock(options: CreateOptions, plan_inputs: PlanInputs, context: Context) -> Lock | None:
+def _given_lock(
+    options: CreateOptions, target: str, plan_inputs: PlanInputs, context: Context
+) -> Lock | None:
     """Return the lock of ``--locked``, and say what has changed since it was made.
 
-    Raises UsageError for one that is for something else, or asked for with what would change it.
+    Raises UsageError for one that is for something else, or asked for with what would change it;
+    for one of other sources of the runtime, unless its environment is published in the root.
     """
     file = options.locked and context.path(options.locked)
     if file and (options.relock or options.choice.allow):
@@ -109,9 +115,11 @@ def _given_lock(options: CreateOptions, plan_inputs: PlanInputs, context: Contex
             f"--locked and {other} cannot be combined: {other} would change the lock",
             "leave one of them out",
         )
-    lock = named_lock(file, options.signed, plan_inputs, context, with_runtime=True)
+    lock = named_lock(file, options.signed, plan_inputs, context, with_runtime=False)
     if file is None or lock is None:
         return None
+    if not _is_published(lock, options, target, plan_inputs, context):
+        check_runtime(lock, file, plan_inputs.runtime, plan_inputs.runtime_source)
     changed = changed_inputs(lock, plan_inputs.inputs())
     if changed:
         context.reporter.warn(
@@ -120,3 +128,13 @@ def _given_lock(options: CreateOptions, plan_inputs: PlanInputs, context: Contex
     else:
         check_derived(lock, file, plan_inputs)
     return lock
+
+
+def _is_published(
+    lock: Lock, options: CreateOptions, target: str, plan_inputs: PlanInputs, context: Context
+) -> bool:
+    """Return whether a root has the lock's environment, so that nothing is built."""
+    if options.image is not None or TARGETS[target].HIGHEST_TIER == "rendered":
+        return False
+    root = root_path(options.root, plan_inputs.site, plan_inputs.arch, context)
+    return find_published(Home(root, lock.plan.recipe), lock) is not None

@@ -1,6 +1,6 @@
 """Images: what one begins with, the program that builds, packs and tests it, what it holds."""
 
-from .apptainer import Builder, check_rights, find_builder
+from .apptainer import MOUNT, Builder, check_rights, find_builder
 from .base import read_base
 from .built import obtain_base
 from .contents import LABELS, labels_of, sandbox_root, unpack_records
@@ -16,6 +16,7 @@ from .system import environments, unpack_system
 
 __all__ = [
     "LABELS",
+    "MOUNT",
     "BaseRequest",
     "BuildFile",
     "Builder",

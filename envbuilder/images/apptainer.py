@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .. import process
 from ..errors import BuildError, EnvbuildError, MissingToolError, SmokeError, UsageError
-from ..machine.host import LocalMachine
+from ..machine.host import WHEEL_CACHE, LocalMachine
 from ..model.base_image import Bind
 from ..model.progress import Listener
 from ..text import last_lines
@@ -27,6 +27,8 @@ _LIMIT = 4 * 3600.0
 _NO_CACHE = {"APPTAINER_DISABLE_CACHE": "1", "SINGULARITY_DISABLE_CACHE": "1"}
 # What the last line of a build that failed says of its %post.
 _STATUS = re.compile(r"exit status (\d+)")
+# Where a build in a base sees the cache of wheels: systems have this folder, and it is empty.
+MOUNT = "/mnt"
 # Of install.sh: what it found wrong, by its exit code.
 _ERRORS: Mapping[int, type[EnvbuildError]] = {6: SmokeError}
 
@@ -37,7 +39,8 @@ class Builder:
 
     *binds*: what the images take from the machine, as they are built and tested; *gpus*: with them
     its NVIDIA GPUs, and the libraries of their driver. *handed*: the variables that what builds in
-    a base is handed: Apptainer cleans its environment.
+    a base is handed: Apptainer cleans its environment. *wheels*: the folder of wheels that were
+    built from source, which a build in a base sees as MOUNT.
     """
 
     program: str
@@ -45,6 +48,7 @@ class Builder:
     binds: tuple[Bind, ...] = ()
     gpus: bool = False
     handed: tuple[str, ...] = ()
+    wheels: Path | None = None
 
     def build_root(
         self, definition: Path, root: Path, log: Path, listener: Listener | None
@@ -55,10 +59,13 @@ class Builder:
         can talk; the log says all.
         """
         own = [*self._rights(), *self._of_machine()]
-        words = ["--sandbox", "--notest", *own, str(root), definition.name]
         prefix = f"{Path(self.program).name.upper()}ENV_"
         there = [each for each in self.handed if each in self.environ]
         handed = {prefix + each: self.environ[each] for each in there}
+        if self.wheels:
+            own += ["--bind", f"{self.wheels}:{MOUNT}"]
+            handed[prefix + WHEEL_CACHE] = MOUNT
+        words = ["--sandbox", "--notest", *own, str(root), definition.name]
         within = replace(self, environ={**self.environ, **handed})
         within._run("build", words, log, definition.parent, listener)
 

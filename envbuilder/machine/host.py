@@ -20,6 +20,8 @@ from ..process import GRACE, run
 from ..target_tools.messages import one_line
 
 T = TypeVar("T")
+# The scripts of builds look for wheels here first.
+WHEEL_CACHE = "ENVBUILD_WHEEL_CACHE"
 
 # Seconds a program gets to say its version. Slow file systems need one or two.
 PATIENCE = 5.0
@@ -265,6 +267,15 @@ def cache_folder(host: LocalMachine) -> Path | None:
         return Path(stated) / "envbuild"
     home = host.home()
     return home / ".cache" / "envbuild" if home else None
+
+
+def wheel_cache(host: LocalMachine) -> Path | None:
+    """Return the folder of wheels built from source, as scripts of builds find it; None if none."""
+    stated = host.environ.get(WHEEL_CACHE, "")
+    if stated.startswith("/"):
+        return Path(stated)
+    caches = cache_folder(host)
+    return caches / "wheels" if caches else None
 
 
 def temp_folder(host: LocalMachine) -> Path:

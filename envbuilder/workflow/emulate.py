@@ -21,14 +21,14 @@ from ..build.emulation import (
     systems_folder,
 )
 from ..errors import UsageError
-from ..machine.host import LocalMachine
+from ..machine.host import LocalMachine, wheel_cache
 from ..model.backend import Script
 from ..model.evidence import Evidence
 from ..model.plan import Lock, Plan, Step
 from ..model.progress import Listener, reported
 from ..model.site import Site
 from ..render.build import render_text
-from ..target_tools.files import LARGE_BYTES, canonical_json, read_json
+from ..target_tools.files import LARGE_BYTES, canonical_json, make_folder, read_json
 from ..target_tools.root.layout import Home, Version
 from .context import Context
 from .launch_requests import facts_there
@@ -74,11 +74,14 @@ def system_of(plan_inputs: PlanInputs, context: Context) -> Path:
 
 def install_emulated(lock: Lock, bundle: Path, home: Home, system: Path, context: Context) -> Path:
     """Run a bundle's installer in a system; return its log. Raises BuildError or SmokeError."""
-    log = systems_folder(LocalMachine(context.environ)) / f"{home.name}-{lock.id()}.log"
-    accepts = lock.plan.licence_variables
+    host = LocalMachine(context.environ)
+    log = systems_folder(host) / f"{home.name}-{lock.id()}.log"
+    accepts, wheels = lock.plan.licence_variables, wheel_cache(host)
+    if wheels:
+        make_folder(wheels)
     with _step(f"build and test for {lock.plan.arch}, emulated", context) as listener:
         emulated.install(
-            EmulatedRun(bundle, home.root, system, context.environ, log, listener, accepts)
+            EmulatedRun(bundle, home.root, system, context.environ, log, listener, accepts, wheels)
         )
     return log
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import BuildError, UsageError
-from ..images import OciConfig, arch_of, check_layer, find_builder, pack_layout
-from ..machine.host import LocalMachine
+from ..images import MOUNT, OciConfig, arch_of, check_layer, find_builder, pack_layout
+from ..machine.host import LocalMachine, wheel_cache
 from ..model.base_image import BaseImage, Bind
 from ..model.evidence import Evidence, newest_passed, telling
 from ..model.outcome import ImageResult
@@ -21,7 +21,7 @@ from ..record import read_all
 from ..render.bundle_image import BASE, definition_file, render_bundle_definition
 from ..render.container import FOLDER, labels, variables
 from ..target_tools import manifest
-from ..target_tools.files import sha256_of, text_or_none
+from ..target_tools.files import make_folder, sha256_of, text_or_none
 from ..target_tools.root import publish
 from ..target_tools.root.attestations import PREDICATE, PROVENANCE, statement
 from ..target_tools.root.layout import MANIFEST, Home
@@ -121,10 +121,14 @@ def build_image(request: ImageRequest, bundle: Path, context: Context) -> ImageR
     """
     lock, scratch = request.lock, bundle.parent
     gpus = facts_of(lock.plan, request.plan_inputs).gpus
-    found = find_builder(LocalMachine(context.environ))
-    handed = lock.plan.licence_variables
-    builder = replace(found, binds=request.binds, gpus=gpus, handed=handed)
     base = request.base.folder if request.base else system_of(request.plan_inputs, context)
+    builder = replace(
+        find_builder(LocalMachine(context.environ)),
+        binds=request.binds,
+        gpus=gpus,
+        handed=lock.plan.licence_variables,
+        wheels=_wheels(base, request.binds, context),
+    )
     definition = write_definition(
         lock, request.base_name, scratch, request.binds, candidate=request.candidate
     )
@@ -182,6 +186,18 @@ def image_result(
             each for each in every if (each.result.api, each.result.transport) not in passed
         ),
     )
+
+
+def _wheels(base: Path, binds: Sequence[Bind], context: Context) -> Path | None:
+    """Return the cache of wheels; None where a build cannot see it as MOUNT of the base."""
+    wheels, mount = wheel_cache(LocalMachine(context.environ)), base / MOUNT.lstrip("/")
+    taken = any(str(bind.target).startswith(MOUNT) for bind in binds)
+    if wheels is None or set(":,") & set(str(wheels)) or taken:
+        return None
+    if mount.is_symlink() or not mount.is_dir() or any(mount.iterdir()):
+        return None
+    make_folder(wheels)
+    return wheels
 
 
 def _kept(root: Path, lock: Lock, folder: Path) -> tuple[Evidence, ...]:

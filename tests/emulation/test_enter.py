@@ -57,6 +57,12 @@ def test_by_a_variable_a_user_accepts_a_licence_there_too(tmp_path: Path) -> Non
     assert f" ACCEPT=yes bash /given/install.sh {tmp_path / 'root'}\n" in entered.log.read_text()
 
 
+def test_wheels_are_a_place_of_the_emulated_system(tmp_path: Path) -> None:
+    install(replace(entry(tmp_path, 0), wheels=tmp_path / "wheels"))
+    places = f" {tmp_path / 'given'} {tmp_path / 'root'} {tmp_path / 'wheels'} HOME=/tmp/home "
+    assert places in (tmp_path / "log").read_text()
+
+
 @pytest.mark.parametrize(
     ("code", "error"), [(2, UsageError), (5, BuildError), (6, SmokeError), (1, BuildError)]
 )

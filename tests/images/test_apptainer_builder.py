@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.images import Builder
+from envbuilder.images import MOUNT, Builder
 
 
 class Silent:
@@ -28,3 +28,14 @@ def test_what_builds_in_a_base_is_handed_what_the_user_accepted(
     builder.build_root(tmp_path / "x.def", tmp_path / "root", log, Silent())  # type: ignore[arg-type]
     said = log.read_text().splitlines()
     assert [each for each in said if "ENV_" in each] == [f"{program.upper()}ENV_ACCEPTED=yes"]
+
+
+def test_build_with_a_cache_of_wheels_sees_it_in_the_base(tmp_path: Path) -> None:
+    tool, log = tmp_path / "apptainer", tmp_path / "log"
+    tool.write_text('#!/bin/sh\necho "$@"\nenv\n')
+    tool.chmod(0o755)
+    builder = Builder(str(tool), {"PATH": "/usr/bin:/bin"}, wheels=tmp_path / "wheels")
+    builder.build_root(tmp_path / "x.def", tmp_path / "root", log, Silent())  # type: ignore[arg-type]
+    line, *environ = log.read_text().splitlines()
+    assert f"--bind {tmp_path / 'wheels'}:{MOUNT} " in line
+    assert f"APPTAINERENV_ENVBUILD_WHEEL_CACHE={MOUNT}" in environ

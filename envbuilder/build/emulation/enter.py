@@ -1,6 +1,7 @@
 """Running a script in another architecture's system: without network, by its emulator.
 
-What is written there, but for the root of the environments, is in memory and gone at the end.
+What is written there is in memory and gone at the end, but for the root of the environments and
+the cache of wheels.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from .system import unshare
 # Paths of the overlay are relative: in its options a ':' or ',' would mean something.
 _ENTER = """
 set -euo pipefail
-python=$1 loopback=$2 system=$3 layer=$4 given=$5 root=$6
-shift 6
+python=$1 loopback=$2 system=$3 layer=$4 given=$5 root=$6 wheels=$7
+shift 7
 "$python" -I -c "$loopback"
 mount --make-rprivate /
 mount -t tmpfs tmpfs "$layer"
@@ -41,6 +42,10 @@ if ! mkdir -p "merged$root" 2>/dev/null; then
 fi
 mount --bind "$given" merged/given
 mount --bind "$root" "merged$root"
+if [[ -n $wheels ]]; then
+  mkdir -p merged/tmp/home/.cache/envbuild/wheels
+  mount --bind "$wheels" merged/tmp/home/.cache/envbuild/wheels
+fi
 exec chroot merged /usr/bin/env -i "$@"
 """
 
@@ -67,7 +72,8 @@ class EmulatedRun:
 
     ``given``: the folder that it lies in. ``root``: of the environments, there under its own path.
     ``environ``: the user's. ``log``: gets what is printed, which ``listener`` hears. ``variables``:
-    the names of more of the user's variables that the script gets.
+    the names of more of the user's variables that the script gets. ``wheels``: the folder of
+    wheels that were built from source, which the script reads and adds to.
     """
 
     given: Path
@@ -77,6 +83,7 @@ class EmulatedRun:
     log: Path
     listener: Listener
     variables: tuple[str, ...] = ()
+    wheels: Path | None = None
 
 
 def install(entry: EmulatedRun) -> None:
@@ -101,6 +108,7 @@ def _run(script: str, entry: EmulatedRun, *more: str) -> None:
     log.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="envbuild-emulation-") as layer:
         places = [str(each) for each in (entry.system, layer, entry.given, entry.root)]
+        places.append(str(entry.wheels or ""))
         own = [*unshare(), "bash", "-c", _ENTER, "enter", sys.executable, _LOOPBACK]
         names = [name for name in (*_HANDED_ON, *entry.variables) if name in environ]
         said = [f"{name}={environ[name]}" for name in names]
