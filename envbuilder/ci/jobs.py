@@ -81,7 +81,7 @@ class _Jobs:
 
     @property
     def apart(self) -> bool:
-        return self.row.gpus and not self.matrix.site.ci.build.gpus
+        return self.row.gpus and not self.matrix.site.ci.build.gpus and not self.emulate
 
     @property
     def root(self) -> str:

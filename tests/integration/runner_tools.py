@@ -11,11 +11,13 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from emulated_tools import SECONDS
 from image_tools import QUICK
 from integration_tools import Done, run
+from module_tools import new_shell, start_lines
 from registry_tools import needed
 
 RUNNER = Path(__file__).with_name("runner")
@@ -58,3 +60,20 @@ def ended(done: Done) -> dict[str, bool]:
     """Return the jobs that ended, and whether they passed."""
     marks = re.findall(r"^\s*(PASS|FAIL)\s+([\w.-]+)", done.out, re.MULTILINE)
     return {job: mark == "PASS" for mark, job in marks}
+
+
+def load_image(images: Path, number: dict[str, Any], system: str, shell: str) -> None:
+    """Fail unless a shell loads a published image, whose help names the MPI and each proof."""
+    name = number["environment"]
+    lines = [
+        f"module use {images}/modulefiles",
+        f"module load {name}",
+        f"module help {name}",
+        "python -c 'import mpi4py; print(mpi4py.__name__)'",
+    ]
+    done = new_shell(shell, [*start_lines(system, shell), *lines], images.parent)
+    assert (done.code, done.out.splitlines()[-1]) == (0, "mpi4py"), done.text
+    for proof in number["evidence"]:
+        assert f"MPI: {proof['result']['mpi'] or 'unknown'}" in done.text
+        for check in proof["result"]["checks"]:
+            assert f"  {check['name']}: " in done.text

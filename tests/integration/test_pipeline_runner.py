@@ -19,8 +19,8 @@ import pytest
 import yaml
 from image_tools import COMPILERS, debian_base
 from integration_tools import Envbuild, run
-from module_tools import lmod_init, machine_openmpi, new_shell, start_lines
-from runner_tools import commit, ended, run_pipeline, runner_program
+from module_tools import lmod_init, machine_openmpi
+from runner_tools import commit, ended, load_image, run_pipeline, runner_program
 from taurus_tools import RealCopy, bring, write_trees
 
 pytestmark = [pytest.mark.long, pytest.mark.network]
@@ -154,21 +154,4 @@ def test_rows_end_in_proved_images_and_are_not_built_again(
         assert {each["result"]["tier"] for each in number["evidence"]} == {"several ranks"}
         for system in ("lmod", "environment-modules"):
             for shell in ("bash", "tcsh"):
-                loads(project, number, system, shell)
-
-
-def loads(project: Project, number: dict[str, Any], system: str, shell: str) -> None:
-    """Fail unless a shell loads a published image, whose help names the MPI and each proof."""
-    name, folder = number["environment"], project.folder.parent
-    lines = [
-        f"module use {project.images}/modulefiles",
-        f"module load {name}",
-        f"module help {name}",
-        "python -c 'import mpi4py; print(mpi4py.__name__)'",
-    ]
-    done = new_shell(shell, [*start_lines(system, shell), *lines], folder)
-    assert (done.code, done.out.splitlines()[-1]) == (0, "mpi4py"), done.text
-    for proof in number["evidence"]:
-        assert f"MPI: {proof['result']['mpi'] or 'unknown'}" in done.text
-        for check in proof["result"]["checks"]:
-            assert f"  {check['name']}: " in done.text
+                load_image(project.images, number, system, shell)

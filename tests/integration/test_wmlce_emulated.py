@@ -9,19 +9,14 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from emulated_tools import Emulated
 from integration_tools import Done, Envbuild
-from wmlce_recipes import LICENCE, evidence, recipes
+from wmlce_recipes import LICENCE, evidence, recipes, write_power_channels
 
-from tests.conda_channel import from_wheel, write_channel
-from tests.debian_channel import BUILT_FOR, SERIES, with_bytecode
-from tests.power_stand_ins import Compiler, power_channels
-from tests.stand_ins import cuda_files, download
+from tests.debian_channel import SERIES
 
 pytest.importorskip("rattler")
 pytestmark = [pytest.mark.long]
@@ -33,7 +28,6 @@ STACK = {"python": f"=={SERIES}.*", "mpi4py": "*"}
 REASON = "the channel's PyTorch is of another release, without Spectrum MPI"
 ALLOW = {"WML-111": REASON, "WML-116": REASON}
 OLDER = {f"HVD-00{each}": "the headers of the channel's PyTorch say it" for each in (5, 6, 7, 9)}
-CUDA = ("nvidia-cuda-nvcc-cu11", "nvidia-cuda-runtime-cu11")
 STAND_INS = {
     "cudatoolkit-dev 10.2.89",
     "gxx_linux-ppc64le 7.3.0",
@@ -58,20 +52,7 @@ def channels(
     index: None, system: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Path]:
     """Return the folders of WMLCE's channel and of Anaconda's, for ppc64le."""
-    wheels, folder = tmp_path_factory.mktemp("wheels"), tmp_path_factory.mktemp("channels")
-    download(wheels, Path(sys.executable), "pip", *CUDA)
-    emulated = Emulated.below(system, tmp_path_factory.mktemp("compiler"))
-
-    def compile_there(script: str) -> None:
-        done = emulated(script)
-        assert done.code == 0, done.text
-
-    # For this Python, with its bytecode: a package for any has it made where it is linked.
-    pip = from_wheel(next(wheels.glob("pip-*")), name="pip", depends=[BUILT_FOR])
-    pip = replace(pip, files=with_bytecode(pip.files))
-    compiler = Compiler(emulated.shared, compile_there)
-    packages = power_channels(system, compiler, cuda_files(wheels), pip)
-    return {name: write_channel(folder / name, each) for name, each in packages.items()}
+    return write_power_channels(system, tmp_path_factory.mktemp("channels"))
 
 
 def written(folder: Path, channels: dict[str, Path], name: str, version: str | None = None) -> Path:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
+from emulated_tools import Emulated
 
 from envbuilder import data
+from tests.conda_channel import from_wheel, write_channel
+from tests.debian_channel import BUILT_FOR, with_bytecode
+from tests.power_stand_ins import Compiler, power_channels
+from tests.stand_ins import cuda_files, download
 
 LICENCE = {"IBM_POWERAI_LICENSE_ACCEPT": "yes"}
 Known = dict[str, dict[str, list[dict[str, str]]]]
@@ -101,6 +108,31 @@ def runnable(folder: Path, name: str) -> Path:
     folder.mkdir(parents=True)
     (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
     return folder
+
+
+CUDA = ("nvidia-cuda-nvcc-cu11", "nvidia-cuda-runtime-cu11")
+
+
+def write_power_channels(system: Path, folder: Path) -> dict[str, Path]:
+    """Write WMLCE's channel and Anaconda's for ppc64le below a new folder; return their folders.
+
+    *system*: the Debian whose packages they have, and whose compiler makes the stand-ins.
+    """
+    wheels = folder / "wheels"
+    wheels.mkdir(parents=True)
+    download(wheels, Path(sys.executable), "pip", *CUDA)
+    emulated = Emulated.below(system, folder / "compiler")
+
+    def compile_there(script: str) -> None:
+        done = emulated(script)
+        assert done.code == 0, done.text
+
+    # For this Python, with its bytecode: a package for any has it made where it is linked.
+    pip = from_wheel(next(wheels.glob("pip-*")), name="pip", depends=[BUILT_FOR])
+    pip = replace(pip, files=with_bytecode(pip.files))
+    compiler = Compiler(emulated.shared, compile_there)
+    packages = power_channels(system, compiler, cuda_files(wheels), pip)
+    return {name: write_channel(folder / name, each) for name, each in packages.items()}
 
 
 WORKSTATION = {
