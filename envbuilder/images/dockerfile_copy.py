@@ -12,59 +12,59 @@ from pathlib import PurePosixPath
 
 from .build_steps import STAGED
 from .dockerfile import HereDocument, Instruction, quote
-from .dockerfile_draft import Draft
+from .dockerfile_script import DockerfileScript
 
 _ARCHIVES = re.compile(r"\.(tar(\.\w+)?|tgz|tbz2?|txz|gz|bz2|xz|zst)$")
 _IGNORE_FILE = ".dockerignore"
 
 
-def add(draft: Draft, instruction: Instruction) -> None:
+def add(script: DockerfileScript, instruction: Instruction) -> None:
     words = instruction.words() or instruction.rest.split()
     if any(_ARCHIVES.search(word) for word in words[:-1]):
         message = f"ADD {instruction.rest} is not supported: it unpacks an archive"
         hint = "use COPY, then RUN tar -xf"
-        draft.refuse("base.unsupported-instruction", instruction, message, hint)
+        script.refuse("base.unsupported-instruction", instruction, message, hint)
         return
-    copy(draft, instruction)
+    copy(script, instruction)
 
 
-def copy(draft: Draft, instruction: Instruction) -> None:
-    owner = _owner(draft, instruction)
-    words = _paths(draft, instruction) if owner else []
+def copy(script: DockerfileScript, instruction: Instruction) -> None:
+    owner = _owner(script, instruction)
+    words = _paths(script, instruction) if owner else []
     if len(words) < 2:
         if words:
             message = f"{instruction.keyword} {instruction.rest} needs a source and a target"
-            draft.refuse("base.malformed-line", instruction, message)
+            script.refuse("base.malformed-line", instruction, message)
         return
     *sources, target = words
     if len(sources) > 1 and not target.endswith("/"):
         message = (
             f"{instruction.keyword}: {target} must end with / because it receives several files"
         )
-        draft.refuse("base.target-not-folder", instruction, message)
+        script.refuse("base.target-not-folder", instruction, message)
     documents = {"".join(shlex.split(each.word)): each for each in instruction.documents}
     for source in sources:
         if source in documents:
-            _copy_document(draft, instruction, documents[source], target, owner)
+            _copy_document(script, instruction, documents[source], target, owner)
         else:
-            _copy_path(draft, instruction, source, target, owner)
+            _copy_path(script, instruction, source, target, owner)
 
 
-def _owner(draft: Draft, instruction: Instruction) -> str:
+def _owner(script: DockerfileScript, instruction: Instruction) -> str:
     """Return the word of bash for --chown, by default root; empty if a flag is refused."""
     owner = "0:0"
-    refused = len(draft.refusals.problems)
+    refused = len(script.refusals.problems)
     for flag in instruction.flags:
         name, _, value = flag.partition("=")
         if name == "--chown":
-            owner = draft.word(instruction, value)
+            owner = script.word(instruction, value)
         else:
             message = f"{instruction.keyword} {flag} is not supported"
-            draft.refuse("base.unsupported-instruction", instruction, message)
-    return owner if len(draft.refusals.problems) == refused else ""
+            script.refuse("base.unsupported-instruction", instruction, message)
+    return owner if len(script.refusals.problems) == refused else ""
 
 
-def _paths(draft: Draft, instruction: Instruction) -> list[str]:
+def _paths(script: DockerfileScript, instruction: Instruction) -> list[str]:
     """Return sources and target, with quotes only if they may contain variables."""
     if words := instruction.words():
         return words
@@ -72,60 +72,66 @@ def _paths(draft: Draft, instruction: Instruction) -> list[str]:
         return shlex.split(instruction.rest)
     except ValueError as error:
         message = f"cannot parse {instruction.keyword} {instruction.rest}: {error}"
-        draft.refuse("base.malformed-line", instruction, message)
+        script.refuse("base.malformed-line", instruction, message)
     return []
 
 
 def _copy_document(
-    draft: Draft, instruction: Instruction, document: HereDocument, target: str, owner: str
+    script: DockerfileScript,
+    instruction: Instruction,
+    document: HereDocument,
+    target: str,
+    owner: str,
 ) -> None:
     text = quote(document.text)
     if "/" in document.name:
         message = f"{instruction.keyword} {document.word}: a file cannot have this name"
-        draft.refuse("base.malformed-line", instruction, message)
+        script.refuse("base.malformed-line", instruction, message)
         return
     if document.expands and "\\" in document.text:
         message = f"{instruction.keyword} {document.word} with a backslash is not supported"
         hint = f"quote its name, so that variables are not replaced: <<'{document.name}'"
-        draft.refuse("base.unsupported-instruction", instruction, message, hint)
+        script.refuse("base.unsupported-instruction", instruction, message, hint)
     elif document.expands:
-        text = draft.word(instruction, document.text, raw=True)
+        text = script.word(instruction, document.text, raw=True)
     staged = STAGED / document.name
-    folder = draft.word(instruction, target, raw=True)
-    draft.post += [f"mkdir -p {STAGED}", f"printf %s {text} >{quote(str(staged))}"]
-    draft.post += _copied(staged, document.name, folder, target.endswith("/"), owner)
+    folder = script.word(instruction, target, raw=True)
+    script.post += [f"mkdir -p {STAGED}", f"printf %s {text} >{quote(str(staged))}"]
+    script.post += _copied(staged, document.name, folder, target.endswith("/"), owner)
 
 
 def _copy_path(
-    draft: Draft, instruction: Instruction, source: str, target: str, owner: str
+    script: DockerfileScript, instruction: Instruction, source: str, target: str, owner: str
 ) -> None:
     keyword = instruction.keyword
     if any(character in source for character in "*?[$") or "://" in source:
         message = f"{keyword} {source} is not supported: name each file"
-        draft.refuse("base.unsupported-instruction", instruction, message)
+        script.refuse("base.unsupported-instruction", instruction, message)
         return
-    path = (draft.context / source.lstrip("/")).resolve()
-    if not path.is_relative_to(draft.context.resolve()):
-        message = f"{keyword} {source} is outside of the context {draft.context}"
-        draft.refuse("base.source-outside", instruction, message)
+    path = (script.context / source.lstrip("/")).resolve()
+    if not path.is_relative_to(script.context.resolve()):
+        message = f"{keyword} {source} is outside of the context {script.context}"
+        script.refuse("base.source-outside", instruction, message)
     elif not path.exists():
-        message = f"{keyword}: cannot find {source} in {draft.context}"
-        draft.refuse("base.source-missing", instruction, message, "name the folder: --context")
-    elif path.is_dir() and _ignore_file(draft):
-        message = f"{keyword} {source} is not supported: {_ignore_file(draft)} excludes files"
-        draft.refuse("base.unsupported-instruction", instruction, message)
+        message = f"{keyword}: cannot find {source} in {script.context}"
+        script.refuse("base.source-missing", instruction, message, "name the folder: --context")
+    elif path.is_dir() and _ignore_file(script):
+        message = f"{keyword} {source} is not supported: {_ignore_file(script)} excludes files"
+        script.refuse("base.unsupported-instruction", instruction, message)
     else:
-        staged = STAGED / str(len(draft.staged))
-        draft.staged.append(path)
-        folder = draft.word(instruction, target, raw=True)
+        staged = STAGED / str(len(script.staged))
+        script.staged.append(path)
+        folder = script.word(instruction, target, raw=True)
         whole = path.is_dir()
-        draft.post += _copied(staged, path.name, folder, target.endswith("/"), owner, whole)
+        script.post += _copied(staged, path.name, folder, target.endswith("/"), owner, whole)
 
 
-def _ignore_file(draft: Draft) -> str | None:
+def _ignore_file(script: DockerfileScript) -> str | None:
     """Return the name of the file that excludes files of the context."""
-    own = draft.path.with_name(draft.path.name + _IGNORE_FILE)
-    return next((path.name for path in (own, draft.context / _IGNORE_FILE) if path.is_file()), None)
+    own = script.path.with_name(script.path.name + _IGNORE_FILE)
+    return next(
+        (path.name for path in (own, script.context / _IGNORE_FILE) if path.is_file()), None
+    )
 
 
 def _copied(

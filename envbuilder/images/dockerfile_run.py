@@ -3,49 +3,49 @@
 from __future__ import annotations
 
 from .dockerfile import Instruction, quote
-from .dockerfile_draft import Draft
+from .dockerfile_script import DockerfileScript
 
 # A here-document with an interpreter of its own is run from this file.
 SCRIPT = "/.envbuild-script"
 
 
-def run(draft: Draft, instruction: Instruction) -> None:
+def run(script: DockerfileScript, instruction: Instruction) -> None:
     for flag in instruction.flags:
-        _check_flag(draft, instruction, flag)
+        _check_flag(script, instruction, flag)
     words, documents = instruction.words(), instruction.documents
     if words:
-        draft.post.append(f"envbuild_run {' '.join(map(quote, words))}")
+        script.post.append(f"envbuild_run {' '.join(map(quote, words))}")
     elif len(documents) == 1 and instruction.rest.split() == [documents[0].word]:
-        _run_script(draft, documents[0].text)
+        _run_script(script, documents[0].text)
     else:
-        _run_command(draft, "\n".join([instruction.rest, *instruction.lines]))
+        _run_command(script, "\n".join([instruction.rest, *instruction.lines]))
 
 
-def _run_command(draft: Draft, command: str) -> None:
+def _run_command(script: DockerfileScript, command: str) -> None:
     # A process of its own, as in Docker: variables that it sets end with it.
-    draft.post.append(f"envbuild_run {' '.join(map(quote, [*draft.shell, command]))}")
+    script.post.append(f"envbuild_run {' '.join(map(quote, [*script.shell, command]))}")
 
 
-def _run_script(draft: Draft, text: str) -> None:
+def _run_script(script: DockerfileScript, text: str) -> None:
     """Run a here-document: its first line may name the interpreter."""
     if not text.startswith("#!"):
-        _run_command(draft, text)
+        _run_command(script, text)
         return
-    draft.post += [
+    script.post += [
         f"printf %s {quote(text)} >{SCRIPT}",
         f"chmod 755 {SCRIPT}",
         f"envbuild_run {SCRIPT}",
     ]
 
 
-def _check_flag(draft: Draft, instruction: Instruction, flag: str) -> None:
+def _check_flag(script: DockerfileScript, instruction: Instruction, flag: str) -> None:
     name, _, value = flag.partition("=")
     options = dict(word.partition("=")[::2] for word in value.split(","))
     kind = options.get("type", "bind") if name == "--mount" else ""
     if kind == "cache" and "from" not in options:
         target = options.get("target") or options.get("dst") or options.get("destination", "")
-        draft.notes.append(
-            f"{draft.path.name}:{instruction.number}: RUN {flag} has no effect: {target} stays "
+        script.notes.append(
+            f"{script.path.name}:{instruction.number}: RUN {flag} has no effect: {target} stays "
             "in the base"
         )
         return
@@ -58,4 +58,4 @@ def _check_flag(draft: Draft, instruction: Instruction, flag: str) -> None:
     }
     reason = f": {reasons[kind]}" if kind in reasons else ""
     message = f"RUN {flag} is not supported{reason}"
-    draft.refuse("base.unsupported-instruction", instruction, message)
+    script.refuse("base.unsupported-instruction", instruction, message)

@@ -22,8 +22,8 @@ from .dockerfile import (
     shell_words,
 )
 from .dockerfile_copy import add, copy
-from .dockerfile_draft import Draft
 from .dockerfile_run import SCRIPT, run
+from .dockerfile_script import DockerfileScript
 from .reference import BuildFile
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ READERS: Mapping[str, str | None] = MappingProxyType(
     }
 )
 # Those that read an instruction without the variables of the file.
-_READERS: Mapping[str, Callable[[Draft, Instruction], None]] = MappingProxyType(
+_READERS: Mapping[str, Callable[[DockerfileScript, Instruction], None]] = MappingProxyType(
     {"ADD": add, "COPY": copy, "RUN": run}
 )
 # Docker accepts values for these without an ARG.
@@ -134,15 +134,15 @@ def declared_arguments(text: str) -> frozenset[str]:
 
 
 class _Reader:
-    """Reads a Dockerfile, instruction by instruction, into a draft."""
+    """Reads a Dockerfile, instruction by instruction, into a script."""
 
     def __init__(self, file: BuildFile, text: str) -> None:
-        self.text, self.draft = text, Draft(file)
+        self.text, self.script = text, DockerfileScript(file)
         self.arguments = dict(file.arguments)
         self.parent: str | None = None
         self.defaults: dict[str, str] = {}
         """The values of each ARG before FROM."""
-        self.draft.post += [
+        self.script.post += [
             f"export {name}={quote(value)}"
             for name, value in self.arguments.items()
             if name in _PROXIES
@@ -152,18 +152,21 @@ class _Reader:
     def steps(self) -> BuildSteps:
         if match := re.match(r"(?i)\s*#\s*escape\s*=", self.text):
             message = f"{match[0].strip()} is not supported"
-            self.draft.refusals.add("base.unsupported-instruction", 1, message)
+            self.script.refusals.add("base.unsupported-instruction", 1, message)
         for instruction in read_instructions(self.text):
             self._read(instruction)
-        if self.parent is None and not self.draft.refusals.problems:
-            self.draft.refusals.add("base.no-parent", 1, "there is no FROM")
-        self.draft.refusals.check()
+        if self.parent is None and not self.script.refusals.problems:
+            self.script.refusals.add("base.no-parent", 1, "there is no FROM")
+        self.script.refusals.check()
         # Evaluated at the end, where every variable in a value is set.
         values = [f"""printf '%s=%s\\n' {name} "${{{name}}}" >>{SET}""" for name in self.names]
-        post = [*self.draft.post, *values, f"rm -rf {STAGED} {SCRIPT}"]
+        post = [*self.script.post, *values, f"rm -rf {STAGED} {SCRIPT}"]
         parent = REGISTRY + str(self.parent)
         return BuildSteps(
-            parent, "\n".join(post), staged=tuple(self.draft.staged), notes=tuple(self.draft.notes)
+            parent,
+            "\n".join(post),
+            staged=tuple(self.script.staged),
+            notes=tuple(self.script.notes),
         )
 
     def parents(self) -> dict[str, str]:
@@ -179,41 +182,41 @@ class _Reader:
                 if alias := _ALIAS.search(instruction.rest):
                     stages.add(alias[1].lower())
         if self.parent is None:
-            self.draft.refusals.add("base.no-parent", 1, "there is no FROM")
-        self.draft.refusals.check()
+            self.script.refusals.add("base.no-parent", 1, "there is no FROM")
+        self.script.refusals.check()
         return images
 
     def _read(self, instruction: Instruction) -> None:
         keyword = instruction.keyword
         if keyword not in READERS:
             message = f"{keyword} is not supported"
-            self.draft.refuse("base.unsupported-instruction", instruction, message)
+            self.script.refuse("base.unsupported-instruction", instruction, message)
         elif not instruction.complete:
             message = f"{keyword} {instruction.rest} begins a here-document that does not end"
-            self.draft.refuse("base.malformed-line", instruction, message)
+            self.script.refuse("base.malformed-line", instruction, message)
         elif READERS[keyword] and not instruction.rest:
             message = f"{keyword} has no words"
-            self.draft.refuse("base.malformed-line", instruction, message)
+            self.script.refuse("base.malformed-line", instruction, message)
         elif self.parent is None and keyword not in ("FROM", "ARG"):
-            self.draft.refuse("base.no-parent", instruction, f"{keyword} comes before FROM")
+            self.script.refuse("base.no-parent", instruction, f"{keyword} comes before FROM")
         elif reader := _READERS.get(keyword):
-            reader(self.draft, instruction)
+            reader(self.script, instruction)
         elif READERS[keyword]:
             own: Callable[[Instruction], None] = getattr(self, f"_{keyword.lower()}")
             own(instruction)
 
     def _from(self, instruction: Instruction) -> None:
         if self.parent is not None:
-            self.draft.refuse("base.several-stages", instruction, f"FROM: {ONE_STAGE}")
+            self.script.refuse("base.several-stages", instruction, f"FROM: {ONE_STAGE}")
             return
         for flag in instruction.flags:
             hint = "use --arch for the architecture"
             message = f"FROM {flag} is not supported"
-            self.draft.refuse("base.unsupported-instruction", instruction, message, hint)
+            self.script.refuse("base.unsupported-instruction", instruction, message, hint)
         self.parent = self._image(instruction)
         if self.parent == _SCRATCH:
             message = "FROM scratch is not supported: it has no shell for the steps"
-            self.draft.refuse("base.unsupported-instruction", instruction, message)
+            self.script.refuse("base.unsupported-instruction", instruction, message)
 
     def _image(self, instruction: Instruction) -> str:
         """Return the name of the image of FROM; empty if it is refused."""
@@ -223,9 +226,9 @@ class _Reader:
         except KeyError as error:
             message = f"FROM {name}: {error.args[0]} has no value"
             hint = f"write ARG {error.args[0]}=VALUE before FROM, or use --build-arg"
-            self.draft.refuse("base.undefined-variable", instruction, message, hint)
+            self.script.refuse("base.undefined-variable", instruction, message, hint)
         except ValueError as error:
-            self.draft.refuse("base.malformed-line", instruction, f"FROM: {error}")
+            self.script.refuse("base.malformed-line", instruction, f"FROM: {error}")
         return ""
 
     def _arg(self, instruction: Instruction) -> None:
@@ -237,7 +240,7 @@ class _Reader:
         if len(pairs) > 1 and "$" in instruction.rest:
             message = f"ARG {instruction.rest}: a value refers to a variable"
             hint = "write an ARG for each name"
-            self.draft.refuse("base.unsupported-instruction", instruction, message, hint)
+            self.script.refuse("base.unsupported-instruction", instruction, message, hint)
             return
         for name, value in pairs:
             self._declare(name, value, instruction)
@@ -246,17 +249,17 @@ class _Reader:
         """Set an ARG: to the value of --build-arg, to its own, or to that before FROM."""
         if not _VARIABLE.fullmatch(name):
             message = f"ARG {name} is not a variable name"
-            self.draft.refuse("base.malformed-variable", instruction, message)
+            self.script.refuse("base.malformed-variable", instruction, message)
         elif self.parent is None:
             self._declare_default(name, value, instruction)
         elif name in self.names:
             pass  # a variable of ENV has precedence
         elif name in self.arguments:
-            self.draft.post.append(f"envbuild_arg {name} {quote(self.arguments[name])}")
+            self.script.post.append(f"envbuild_arg {name} {quote(self.arguments[name])}")
         elif value is not None:
-            self.draft.post.append(f"envbuild_arg {name} {self.draft.word(instruction, value)}")
+            self.script.post.append(f"envbuild_arg {name} {self.script.word(instruction, value)}")
         elif name in self.defaults:
-            self.draft.post.append(f"envbuild_arg {name} {quote(self.defaults[name])}")
+            self.script.post.append(f"envbuild_arg {name} {quote(self.defaults[name])}")
 
     def _declare_default(self, name: str, value: str | None, instruction: Instruction) -> None:
         if name in self.arguments:
@@ -267,37 +270,37 @@ class _Reader:
             try:
                 self.defaults[name] = evaluate(read_pieces(value), values)
             except ValueError as error:
-                self.draft.refuse("base.malformed-line", instruction, f"ARG {name}: {error}")
+                self.script.refuse("base.malformed-line", instruction, f"ARG {name}: {error}")
 
     def _env(self, instruction: Instruction) -> None:
         words = []
         for name, value in self._assignments(instruction):
             if not _VARIABLE.fullmatch(name):
                 message = f"ENV {name} is not a variable name"
-                self.draft.refuse("base.malformed-variable", instruction, message)
+                self.script.refuse("base.malformed-variable", instruction, message)
                 continue
-            words.append(f"{name}={self.draft.word(instruction, value)}")
+            words.append(f"{name}={self.script.word(instruction, value)}")
             self.names[name] = None
         if words:
             # One command: the values do not depend on each other.
-            self.draft.post.append(" ".join(["export", *words]))
+            self.script.post.append(" ".join(["export", *words]))
         if "HOME" in self.names:
-            self.draft.post.append("envbuild_home=file")
+            self.script.post.append("envbuild_home=file")
 
     def _shell(self, instruction: Instruction) -> None:
         words = instruction.words()
         if words is None:
             message = f'SHELL {instruction.rest} is not a list: ["PROGRAM", "OPTION"]'
-            self.draft.refuse("base.malformed-line", instruction, message)
+            self.script.refuse("base.malformed-line", instruction, message)
         else:
-            self.draft.shell = words
+            self.script.shell = words
 
     def _user(self, instruction: Instruction) -> None:
-        self.draft.post.append(f"envbuild_user={self.draft.word(instruction, instruction.rest)}")
+        self.script.post.append(f"envbuild_user={self.script.word(instruction, instruction.rest)}")
 
     def _workdir(self, instruction: Instruction) -> None:
-        folder = self.draft.word(instruction, instruction.rest)
-        self.draft.post += [f"mkdir -p {folder}", f"cd {folder}"]
+        folder = self.script.word(instruction, instruction.rest)
+        self.script.post += [f"mkdir -p {folder}", f"cd {folder}"]
 
     def _assignments(self, instruction: Instruction) -> list[tuple[str, str]]:
         """Return the names and the quoted values of ARG or ENV; none if they are refused."""
@@ -311,7 +314,7 @@ class _Reader:
         # spython divides some words at a quote, and joins some.
         if not pairs or pairs != shell_words(rest):
             message = f'cannot parse {keyword} {rest}: quote each value: NAME="VALUE"'
-            self.draft.refuse("base.malformed-line", instruction, message)
+            self.script.refuse("base.malformed-line", instruction, message)
             return []
         return [(name, value) for name, _, value in (pair.partition("=") for pair in pairs)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ..base import ModuleName, fits
@@ -12,6 +13,7 @@ from ..errors import EnvbuildError, UsageError
 from ..knowledge.conditions import Value
 from ..machine.host import LocalMachine, is_file, is_there
 from ..model.outcome import RowMatch
+from ..model.plan import Lock
 from ..model.runtime import own_component
 from ..model.site import StatedModule
 from ..resolve.facts import Facts
@@ -26,6 +28,7 @@ from ..workflow.context import Context
 from ..workflow.options import RootOptions
 from ..workflow.places import find_root
 from .facts import Environment
+from .observation import seen
 from .reading import read_environment
 from .stack import InstalledStack, stack_of
 
@@ -44,14 +47,34 @@ def environment_of(
     if loaded and name is None:
         return read_environment(_first_python(context), context.environ, loaded=True)
     prefix = prefix_of(name, root, context)
-    arch = _arch_of_published(name, root, context)
-    return read_environment(prefix, context.environ, loaded=loaded, arch=arch)
+    lock = _lock_of_published(name, root, context)
+    arch = lock.plan.arch if lock else None
+    environment = read_environment(prefix, context.environ, loaded=loaded, arch=arch)
+    return replace(environment, lock=lock)
 
 
 def components_of(environment: Environment, context: Context) -> InstalledStack:
-    """Return the components that are there, those that loaded modules are among them."""
+    """Return the components that are there, with those of loaded modules and of the site.
+
+    What its lock takes from modules or the system is there when the environment's module is loaded.
+    """
     provided = provided_by_modules(environment, context)
-    return stack_of(environment, context.knowledge.components, provided)
+    stack = stack_of(environment, context.knowledge.components, provided)
+    pins = environment.lock.plan.pins if environment.lock else ()
+    outside = [
+        pin
+        for pin in pins
+        if pin.origin in ("module", "system") and pin.component not in stack.versions
+    ]
+    return replace(
+        stack,
+        versions={**stack.versions, **{pin.component: pin.version for pin in outside}},
+        origins={**stack.origins, **{pin.component: pin.origin for pin in outside}},
+        places={
+            **stack.places,
+            **{pin.component: seen("lock.json", pin.locator, pin.version) for pin in outside},
+        },
+    )
 
 
 def provided_by_modules(environment: Environment, context: Context) -> dict[str, dict[str, str]]:
@@ -113,11 +136,11 @@ def _published(name: str | None, root: str | None, context: Context) -> tuple[Ho
     return find(there, name)
 
 
-def _arch_of_published(name: str | None, root: str | None, context: Context) -> str | None:
-    """Return what an environment of a root is for; None: it is none, or its lock is damaged."""
+def _lock_of_published(name: str | None, root: str | None, context: Context) -> Lock | None:
+    """Return the lock of an environment of a root; None: it is none, or its lock is damaged."""
     published = _published(name, root, context)
     try:
-        return read_lock(*published).plan.arch if published else None
+        return read_lock(*published) if published else None
     except EnvbuildError:
         return None  # info --verify says what is wrong with it
 

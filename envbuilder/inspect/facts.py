@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from ..model.plan import Lock
 from ..model.validation import EnvironmentKind
 from ..target_tools.elf import MACHINES, Library
 from ..target_tools.files import real_in
@@ -214,7 +215,7 @@ class Environment:
     machine could run it, so that the machine's own libraries count. ``conda_damaged``: the records
     of conda that cannot be read, with why. ``isa``: the levels of an x86-64 processor that this
     machine's has, as ``elf.Library`` has them; None: it is none, or does not say. ``mounts``: the
-    file systems of this machine.
+    file systems of this machine. ``lock``: of an environment of a root.
     """
 
     prefix: Path
@@ -236,6 +237,7 @@ class Environment:
     away: str | None = None
     isa: int | None = None
     mounts: tuple[Mount, ...] = ()
+    lock: Lock | None = None
 
     @cached_property
     def distributions(self) -> tuple[InstalledDistribution, ...]:

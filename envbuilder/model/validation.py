@@ -46,7 +46,8 @@ class Finding(Document):
     fix: Command
     source: Line
     accepted: Line | None = Field(
-        default=None, description="The reason if the baseline accepts it; it then does not count."
+        default=None,
+        description="Why the baseline or the recipe accepts it; it then does not count.",
     )
 
 

@@ -268,4 +268,11 @@ def _of_row(row: RowMatch, stack: InstalledStack, environment: Environment) -> F
         why=_WHY_ROW.format(row.id),
         fix=row.fix or f"envbuild advisories show {row.id}",
         source=row.link,
+        accepted=_waiver(row.id, environment),
     )
+
+
+def _waiver(row: str, environment: Environment) -> str | None:
+    """Return why the recipe of an environment of a root waives a row; None if it does not."""
+    waived = environment.lock.plan.waived if environment.lock else ()
+    return next((finding.reason for finding in waived if finding.id == row), None)

@@ -98,7 +98,7 @@ def _baseline(value: Validation) -> Iterator[str]:
 def _ending(value: Validation) -> Iterator[str]:
     number = Counter(each.severity for each in value.open)
     if value.findings and not value.open:
-        yield "No problems found, except those that the baseline accepts."
+        yield "No problems found, except accepted ones."
     elif not value.findings:
         yield "No problems found."
     else:

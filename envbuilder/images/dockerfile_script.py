@@ -10,7 +10,7 @@ from .dockerfile import Instruction, bash_word, read_pieces
 from .reference import BuildFile
 
 
-class Draft:
+class DockerfileScript:
     """The lines so far, and the state that later instructions depend on.
 
     ``shell``: runs the commands of RUN. ``post``: the lines. ``staged``: the files of the context
