@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from .. import files
-from ..conda.formats.packages import CondaEntry, PackageList, PipEntry
 from ..conda.package_list import ListedPackage, ListedPackages, ListTarget, look_up
 from ..conda.solve import archives
 from ..errors import DocumentError, Place, Problem, UsageError
+from ..formats.packages import CondaEntry, PackageList, PipEntry
 from ..knowledge.channels import CHANNEL_ORIGINS
 from ..locking.failures import Refusal
 from ..locking.lock_check import contradictions

@@ -7,12 +7,12 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..conda.formats.foreign import ForeignFile, read_foreign
-from ..conda.formats.recipe import KnownNames, recipe_name, recipe_text
 from ..conda.solve import WITH_EVERY_PYTHON
 from ..documents.library import NAME
 from ..errors import DocumentError, Problem, UsageError
 from ..files import write_atomically
+from ..formats.foreign import ForeignFile, read_foreign
+from ..formats.recipe import KnownNames, recipe_name, recipe_text
 from ..knowledge.channels import SUBDIRS
 from ..knowledge.entries import check_choice
 from ..knowledge.rows import Knowledge

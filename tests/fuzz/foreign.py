@@ -21,10 +21,10 @@ from pathlib import Path
 
 from envbuilder.conda.contents import read_records
 from envbuilder.conda.engine import Engine
-from envbuilder.conda.formats import conda_lock, environment_yml, explicit, pixi_lock
-from envbuilder.conda.formats.recipe import KnownNames, recipe_text
 from envbuilder.documents.source import source_of
 from envbuilder.errors import BuildError, DriftError, EnvbuildError
+from envbuilder.formats import conda_lock, environment_yml, explicit, pixi_lock
+from envbuilder.formats.recipe import KnownNames, recipe_text
 from envbuilder.hang.stacks import _main_thread
 from envbuilder.images import BuildFile
 from envbuilder.images.build_file import read_build_file

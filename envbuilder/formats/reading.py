@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from ...documents.tree import Items, Node, Pairs, Scalar
-from ...errors import DocumentError, Place, Problem
-from ...redaction.secret_queries import without_secret_query
-from ...target_tools.names import without_credentials
-from ...text import shown
+from ..documents.tree import Items, Node, Pairs, Scalar
+from ..errors import DocumentError, Place, Problem
+from ..redaction.secret_queries import without_secret_query
+from ..target_tools.names import without_credentials
+from ..text import shown
 from .packages import CondaEntry, PipEntry, url_fault
 
 _HASHES = {"sha256": re.compile(r"[0-9a-f]{64}"), "md5": re.compile(r"[0-9a-f]{32}")}

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...documents.source import Source, read
-from ...errors import Place, UsageError
+from ..documents.source import Source, read
+from ..errors import Place, UsageError
 from . import conda_lock, environment_yml, explicit, pixi_lock, requirements_txt
 from .environment_yml import EnvironmentFile
 from .packages import PackageList

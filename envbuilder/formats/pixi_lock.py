@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...documents.source import Source
-from ...documents.tree import Node, Pairs
-from ...documents.yaml_nodes import parse
-from ...text import shown
+from ..documents.source import Source
+from ..documents.tree import Node, Pairs
+from ..documents.yaml_nodes import parse
+from ..text import shown
 from .packages import CondaEntry, PackageList, PipEntry
 from .reading import MOST_VALUES, Reading, node_at
 from .writing import yaml_text

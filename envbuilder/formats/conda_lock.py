@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...base import canonical_json, sha256_text
-from ...documents.source import Source
-from ...documents.tree import Node, Pairs, Scalar
-from ...documents.yaml_nodes import parse
-from ...text import shown
+from ..base import canonical_json, sha256_text
+from ..documents.source import Source
+from ..documents.tree import Node, Pairs, Scalar
+from ..documents.yaml_nodes import parse
+from ..text import shown
 from .packages import DEFAULTS, OWN_CHANNELS, CondaEntry, PackageList, PipEntry
 from .reading import MOST_VALUES, Reading, node_at, pairs_at
 from .writing import yaml_text

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ...documents.source import Source
-from ...errors import Place
+from ..documents.source import Source
+from ..errors import Place
 from .environment_yml import EnvironmentFile
 from .reading import Reading
 

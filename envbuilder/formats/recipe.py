@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...base import Line, Name, fits
-from ...errors import Place
-from ...knowledge.channels import SUBDIRS
-from ...knowledge.ranges import ANY_VERSION
-from ...knowledge.terms import Arch
-from ...knowledge.urls import ChannelName, CleanUrl
-from ...model.recipe import FreeVariable, PipRequirement
-from ...target_tools.names import normalize
-from ...text import shown
+from ..base import Line, Name, fits
+from ..errors import Place
+from ..knowledge.channels import SUBDIRS
+from ..knowledge.ranges import ANY_VERSION
+from ..knowledge.terms import Arch
+from ..knowledge.urls import ChannelName, CleanUrl
+from ..model.recipe import FreeVariable, PipRequirement
+from ..target_tools.names import normalize
+from ..text import shown
 from .environment_yml import EnvironmentFile
 from .match_spec import MatchSpec, parse
 from .packages import DEFAULTS, OWN_CHANNELS, CondaEntry

@@ -10,12 +10,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...documents.source import Source
-from ...documents.tree import Node, Pairs, Scalar
-from ...documents.yaml_nodes import parse
-from ...errors import Place
-from ...target_tools.names import without_credentials
-from ...text import shown
+from ..documents.source import Source
+from ..documents.tree import Node, Pairs, Scalar
+from ..documents.yaml_nodes import parse
+from ..errors import Place
+from ..target_tools.names import without_credentials
+from ..text import shown
 from .packages import PackageList, spec_name, url_fault
 from .reading import Reading, node_at
 from .writing import yaml_text
