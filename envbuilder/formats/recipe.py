@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..base import Line, Name, fits
+from ..base import Line, ModuleName, Name, fits
 from ..errors import Place
 from ..knowledge.channels import SUBDIRS
-from ..knowledge.ranges import ANY_VERSION
+from ..knowledge.ranges import ANY_VERSION, VersionRange
 from ..knowledge.terms import Arch
 from ..knowledge.urls import ChannelName, CleanUrl
+from ..machine.modules.names import provided_by_name
 from ..model.recipe import FreeVariable, PipRequirement
 from ..target_tools.names import normalize
 from ..text import shown
+from .doubts import doubtful
 from .environment_yml import EnvironmentFile
 from .match_spec import MatchSpec, parse
 from .packages import DEFAULTS, OWN_CHANNELS, CondaEntry
@@ -45,7 +47,9 @@ _SET_ANYWAY = {("PYTHONNOUSERSITE", "1")}
 class KnownNames:
     """What is known of names: components by what conda and pip call them, channels by their URLs.
 
-    ``pip_variants``: components by other distributions with the same contents. ``built``:
+    ``pip_variants``: components by other distributions with the same contents. ``others``:
+    components by the names that Spack, EasyBuild and people have. ``modules``: by the stems of
+    modules. ``built``:
     components that are built, never taken as packages. ``tools``: those that every
     environment needs anyway, so that a file says nothing by them. ``bundled``: distributions that
     every environment gets anyway.
@@ -55,6 +59,8 @@ class KnownNames:
     pip: Mapping[str, str]
     channels: Mapping[str, str]
     pip_variants: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)
+    modules: Mapping[str, str] = field(default_factory=dict)
     named_channels: frozenset[str] = frozenset()
     built: frozenset[str] = frozenset()
     tools: frozenset[str] = frozenset()
@@ -95,8 +101,15 @@ def recipe_text(
         _add_conda(draft, spec, asked.places.get(spec), known)
     for line in asked.pip:
         _add_pip(draft, line, asked.places.get(line), known)
+    for software, bounds in asked.software:
+        _add_software(draft, software, bounds, asked.places.get(software), known)
+    for module in asked.modules:
+        _add_module(draft, module, asked.places.get(module), known)
     for variable, value in asked.variables:
         _add_variable(draft, variable, value)
+    draft.lost += doubtful(
+        asked, has_index=bool(draft.index or draft.further_indexes or draft.links)
+    )
     if "python" not in draft.stack:
         draft.stack = {"python": ANY_VERSION, **draft.stack}
     said: dict[str, Any] = {
@@ -106,6 +119,7 @@ def recipe_text(
         "arch": [arch],
         "backend": "virtualenv" if asked.only_pip else "conda",
         "channels": channels,
+        "toolchain": asked.toolchain,
         "stack": draft.stack,
         "conda-packages": draft.conda,
         "packages": draft.pip,
@@ -152,9 +166,18 @@ def _add_conda(draft: _Draft, text: str, place: Place | None, known: KnownNames)
         return
     for each in spec.unsaid:
         draft.lost.append((place, f"{shown(each)} of {shown(text)} is left out"))
-    component, wanted = known.conda.get(spec.name), spec.range
-    if component and component not in known.tools | known.built and wanted:
-        draft.stack[component] = wanted
+    component, bounds = known.conda.get(spec.name), spec.range
+    variant = known.pip_variants.get(spec.name)
+    if component in known.built and bounds:
+        _add_runtime(draft, str(component), bounds, place)
+    elif variant and bounds:
+        # It requires the component itself, of this release.
+        draft.stack.setdefault(variant, bounds)
+        draft.conda.append(spec.text)
+    elif component in draft.stack:
+        draft.conda.append(spec.text)
+    elif component and component not in known.tools and bounds:
+        draft.stack[component] = bounds
         if spec.build:
             draft.conda.append(spec.text)
     elif component not in known.tools or spec.text != spec.name:
@@ -191,14 +214,45 @@ def _add_pip(draft: _Draft, line: str, place: Place | None, known: KnownNames) -
     if name in known.bundled:
         return
     if component in known.built:
-        draft.runtime = {"package": component, "version": bounds}
-        draft.lost.append((place, f"state the build flags of {name} under runtime"))
+        _add_runtime(draft, str(component), bounds, place)
     elif component and component not in draft.stack and not wanted.marker and not wanted.extras:
         draft.stack[component] = bounds
         if name in known.pip_variants:
             draft.lost.append((place, f"{name} is read as the component {component}"))
     else:
         draft.pip.append(line)
+
+
+def _add_runtime(draft: _Draft, component: str, bounds: str, place: Place | None) -> None:
+    draft.runtime = {"package": component, "version": bounds}
+    draft.lost.append((place, f"state the build flags of {component} under runtime"))
+
+
+def _add_software(
+    draft: _Draft, name: str, bounds: str, place: Place | None, known: KnownNames
+) -> None:
+    """Add a package of Spack or EasyBuild: a component, or a loss."""
+    component = known.others.get(normalize(name)) or known.modules.get(name.lower())
+    if component is None or component in known.tools or not fits(VersionRange, bounds):
+        draft.lost.append((place, f"{shown(name)} {shown(bounds)} is left out: not a component"))
+    elif component in known.built:
+        draft.runtime = {"package": component, "origin": "module", "version": bounds}
+    elif draft.stack.setdefault(component, bounds) != bounds:
+        why = f"the stack has {component} {draft.stack[component]}"
+        draft.lost.append((place, f"{shown(name)} {bounds} is left out: {why}"))
+
+
+def _add_module(draft: _Draft, module: str, place: Place | None, known: KnownNames) -> None:
+    """Add a module to load: that of a component, or a loss."""
+    provided = provided_by_name(module, known.modules)
+    component, release = next(iter(provided.items()), (None, ""))
+    if component is None or not fits(ModuleName, module):
+        draft.lost.append((place, f"the module {shown(module)} is left out: not a component"))
+    elif component in known.built:
+        draft.runtime = {"package": component, "origin": "module", "version": f"=={release}"}
+    elif draft.stack.setdefault(component, module) != module:
+        why = f"the stack has {draft.stack[component]}"
+        draft.lost.append((place, f"the module {shown(module)} is left out: {why}"))
 
 
 def _add_option(draft: _Draft, name: str, value: str, lost: Callable[[str], None]) -> None:

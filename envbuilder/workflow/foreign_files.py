@@ -15,8 +15,10 @@ from ..formats.foreign import ForeignFile, read_foreign
 from ..formats.recipe import KnownNames, recipe_name, recipe_text
 from ..knowledge.channels import SUBDIRS
 from ..knowledge.entries import check_choice
+from ..knowledge.names import package_names
 from ..knowledge.rows import Knowledge
 from ..knowledge.terms import Arch
+from ..machine.modules.names import stems
 from ..model.outcome import ImportResult
 from ..runtimes import BUNDLED, RUNTIMES
 from ..text import shown
@@ -130,6 +132,8 @@ def known_names(knowledge: Knowledge) -> KnownNames:
         pip={each.pip: name for name, each in components if each.pip},
         channels={each.url: name for name, each in knowledge.channels.items()},
         pip_variants={variant: name for name, each in components for variant in each.pip_variants},
+        others=package_names(knowledge.components),
+        modules=stems(knowledge.components),
         named_channels=frozenset(knowledge.channels),
         built=frozenset(name for name, each in RUNTIMES.items() if each.TRAITS.is_component),
         tools=frozenset({*WITH_EVERY_PYTHON, *bundled.build_needs}),
