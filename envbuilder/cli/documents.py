@@ -114,7 +114,9 @@ def import_file(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="An environment.yml, an explicit list, a conda-lock.yml or a pixi.lock.",
+            help="Such as environment.yml, conda-lock.yml, pixi.lock, requirements.txt, "
+            "pyproject.toml, pylock.toml, spack.yaml, an easyconfig, a Dockerfile, or what conda "
+            "list, pip freeze or module list print.",
         ),
     ],
     name: Annotated[
@@ -281,7 +283,7 @@ def check_versions(
             "--file",
             "-f",
             metavar="FILE",
-            help="A list of software: requirements.txt, or what pip freeze, pip list, conda list "
+            help="A file in any format of recipes import, or what pip freeze, pip list, conda list "
             "or module list print; - reads standard input.",
         ),
     ] = None,
