@@ -130,6 +130,9 @@ def import_file(
             "--output", "-o", metavar="FILE", help="New file to write (default: standard output)."
         ),
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail if the recipe lacks a part of the file.")
+    ] = False,
 ) -> None:
     """Convert another tool's file to a recipe, with a warning for each part it cannot convert.
 
@@ -138,7 +141,7 @@ def import_file(
     """
     from ..workflow.foreign_files import import_recipe
 
-    made = import_recipe(file, name, arch, output, session.context)
+    made = import_recipe(file, name, arch, output, session.context, strict=strict)
     for each in made.left_out:
         session.report.warn(each)
     if made.file is None and not session.report.as_json:

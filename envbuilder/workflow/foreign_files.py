@@ -51,17 +51,26 @@ def read_file(file: Path, arch: str | None, context: Context) -> tuple[ForeignFi
 
 
 def import_recipe(
-    file: Path, name: str | None, arch: str | None, output: Path | None, context: Context
+    file: Path,
+    name: str | None,
+    arch: str | None,
+    output: Path | None,
+    context: Context,
+    *,
+    strict: bool = False,
 ) -> ImportResult:
     """Make a recipe of a file; write it to *output* where nothing is yet.
 
-    Raises DocumentError for what cannot be read, or makes no good recipe.
+    Raises DocumentError for what cannot be read, or makes no good recipe; with *strict* also for
+    each part of the file that the recipe lacks.
     """
     output_path(output, context)
     found, for_arch = read_file(file, arch, context)
     called = _name(name, output, found, file)
     known = known_names(context.knowledge)
     text, left_out = recipe_text(found.asked, known, called, for_arch, file.name, found.notes)
+    if strict and left_out:
+        raise DocumentError(tuple(Problem("package-list.loss", each, None) for each in left_out))
     check_recipe(text, called, file, context)
     if output is not None:
         write_new(context.path(output), text)

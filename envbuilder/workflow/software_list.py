@@ -20,6 +20,7 @@ from ..knowledge.rows import Component
 from ..knowledge.terms import Origin
 from ..machine.modules.names import provided_by_name, stems, unread_modules
 from ..model.site import StatedModule
+from ..runtimes import RUNTIMES
 from ..target_tools.names import normalize
 from ..text import counted, shown
 from .context import Context
@@ -73,7 +74,9 @@ def load_software(file: Path, pipe: BinaryIO, context: Context) -> ComponentList
                 f"{each.version}",
                 "a stack has one version: remove one of the lines",
             )
-        origins.setdefault(each.component, each.origin)
+        # The index has no wheels of what pip builds from its sources.
+        is_built = each.origin == "pip" and each.component in RUNTIMES
+        origins.setdefault(each.component, "build" if is_built else each.origin)
     others = sum(each.component is None for each in listed)
     context.reporter.say(
         f"{found.asked.name or shown(str(file))}: {found.form}: "

@@ -75,3 +75,40 @@ def test_one_platform_decides_the_architecture(tmp_path: Path) -> None:
     file.write_text(text)
     done = CliRunner().invoke(app, ["recipes", "import", str(file), "--json", "--arch", "x86_64"])
     assert (done.exit_code, problem_ids(done.stdout)) == (2, ["package-list.other-platform"])
+
+
+def test_strict_makes_each_loss_an_error(tmp_path: Path) -> None:
+    file, recipe = tmp_path / "requirements.txt", tmp_path / "strict.yaml"
+    file.write_text("torch==2.1.0\n./local\n-e .\n")
+    words = ["recipes", "import", str(file), "-o", str(recipe), "--strict", "--json"]
+    done = CliRunner().invoke(app, words)
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, 2 * ["package-list.loss"])
+    assert not recipe.exists()
+    file.write_text("torch==2.1.0\n")
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert recipe.exists()
+
+
+def test_included_files_and_constraints_are_read(tmp_path: Path) -> None:
+    (tmp_path / "base.txt").write_text("numpy\n-r requirements.txt\n")
+    (tmp_path / "bounds.txt").write_text("numpy<2\nunused==1\n")
+    text = "-r base.txt\n-c bounds.txt\npandas\n-r missing.txt\n"
+    recipe, left_out = imported(tmp_path, "requirements.txt", text)
+    assert (recipe["stack"], recipe["packages"]) == ({"python": "*", "numpy": "<2"}, ["pandas"])
+    assert left_out == ["requirements.txt:4:1", "base.txt:1:1"]
+
+
+def test_horovod_of_conda_is_the_runtime(tmp_path: Path) -> None:
+    text = ENVIRONMENT.format(dependencies="[python=3.8, tensorflow-gpu=2.4.1, horovod=0.21.3]")
+    recipe, _ = imported(tmp_path, "environment.yml", text)
+    assert recipe["stack"] == {"python": "==3.8.*", "tensorflow": "==2.4.1.*"}
+    assert recipe["runtime"] == {"package": "horovod", "version": "==0.21.3.*"}
+    # The build with GPUs is another package, which requires the one of the component.
+    assert recipe["conda-packages"] == ["tensorflow-gpu =2.4.1"]
+
+
+def test_a_requirements_file_inside_an_environment_is_read(tmp_path: Path) -> None:
+    (tmp_path / "more.txt").write_text("horovod==0.21.3\n")
+    text = ENVIRONMENT.format(dependencies="[python=3.8, pip, {pip: [-r more.txt]}]")
+    recipe, _ = imported(tmp_path, "environment.yml", text)
+    assert recipe["runtime"] == {"package": "horovod", "version": "==0.21.3"}
