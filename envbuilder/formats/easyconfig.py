@@ -43,13 +43,12 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
     reading = Reading("EasyBuild's eb --copy-ec copies such a file")
     file = _Easyconfig(reading, source, {}, {})
     try:
-        tree = ast.parse(source.text)
+        for statement in ast.parse(source.text).body:
+            file.assign(statement)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         place = Place(source.file, getattr(error, "lineno", 1) or 1, 1)
         problem = Problem("package-list.not-python", "not an easyconfig: not Python", place)
         raise DocumentError((problem,)) from error
-    for statement in tree.body:
-        file.assign(statement)
     name, version = file.values.get("name"), file.values.get("version")
     for key, value in (("name", name), ("version", version)):
         if not isinstance(value, str):
@@ -124,8 +123,8 @@ class _Easyconfig:
         if isinstance(version, str) and _GENERATION.fullmatch(version):
             return version
         if version is not None:
-            text = shown(f"{toolchain['name']} {version}", 60)  # type: ignore[index]
-            self.reading.note(self.place("toolchain"), f"the toolchain {text} has no generation")
+            text = shown(str(version), 60)
+            self.reading.note(self.place("toolchain"), f"the toolchain {text} is no generation")
         return None
 
 
@@ -147,9 +146,9 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
         return tuple(_value(each, names) for each in node.elts)
     if isinstance(node, ast.Dict):
         return {
-            _value(key, names): _value(value, names)
+            key.value: _value(value, names)
             for key, value in zip(node.keys, node.values, strict=True)
-            if key is not None
+            if isinstance(key, ast.Constant)
         }
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mod):
         return _combined(node, names)

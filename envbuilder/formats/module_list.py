@@ -16,13 +16,13 @@ from .reading import Reading
 
 COLLECTION = "_ModuleTable_"
 # Lmod and Environment Modules number modules and mark them: 1) gcc/9.3.0 (D), 2) cuda/11.4 <aL>.
-_NUMBERED = re.compile(r"(?:^|\s)(\d+)\)\s+(\S+?)(?=\(|<|\s|$)")
+_NUMBERED = re.compile(r"(?:^|\s)(\d{1,6})\)\s+(\S+?)(?=\(|<|\s|$)")
 _MARKS = re.compile(r"\([\w,:\s]*\)|<[\w:]*>")
 _MODULE = re.compile(r"[A-Za-z0-9_][\w.+-]*(?:/[\w.+:-]+)*")
 # Headings, in the languages of Lmod too.
 _HEADING = re.compile(r"#.*|.*:\s*|No modules? loaded.*", re.IGNORECASE)
 _KEY = re.compile(r"(?:^|,\s*|:\s*)\w{1,3}:\s+\S")
-_LOADED = re.compile(r"\W*(?:fullName\W+(?P<name>[\w.+:/-]+)|loadOrder\W+(?P<order>\d+))")
+_LOADED = re.compile(r"\W*(?:fullName\W+(?P<name>[\w.+:/-]+)|loadOrder\W+(?P<order>\d{1,6})\b)")
 _MODULEPATH = re.compile(r'(mpathA|\["mpathA"\])\s*=')
 
 

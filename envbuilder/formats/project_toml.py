@@ -27,7 +27,7 @@ _OF_THE_PROJECT = frozenset({"optional-dependencies", "dynamic"})
 def read_project(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
     """Return a project's dependencies, and notes on what was left out. Raises DocumentError."""
     reading, root = Reading("packaging.python.org describes the file"), _load(source)
-    project = root.get("project", {})
+    project = _table(root.get("project"))
     lines = _texts(project.get("dependencies"))
     places = {line: _place(source, line.partition(";")[0].strip()) for line in lines}
     for table in root.keys() - _NO_DEPENDENCIES:
@@ -35,16 +35,16 @@ def read_project(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
     for key in _OF_THE_PROJECT & project.keys():
         header = f"[project.{key}" if isinstance(project[key], dict) else f"{key} ="
         reading.note(_place(source, header), f"{shown(key)} is left out")
-    for tool, settings in root.get("tool", {}).items():
-        for key in settings if isinstance(settings, dict) else ():
+    for tool, settings in _table(root.get("tool")).items():
+        for key in _table(settings):
             if "dependenc" in key:
                 place = _place(source, f"[tool.{tool}.{key}", f"[[tool.{tool}.{key}", key)
                 reading.note(place, f"{shown(f'tool.{tool}.{key}')} is left out: a table of a tool")
-    python = project.get("requires-python")
+    python, name = project.get("requires-python"), project.get("name")
     return EnvironmentFile(
-        name=project.get("name"),
+        name=name if isinstance(name, str) else None,
         pip=tuple(lines),
-        software=(("python", python),) if python else (),
+        software=(("python", python),) if isinstance(python, str) else (),
         only_pip=True,
         places=places,
     ), tuple(sorted(reading.notes))
@@ -55,7 +55,8 @@ def read_lock(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
     reading, root = Reading("uv export and pip lock write such a file"), _load(source)
     pip: dict[str, Place] = {}
     indexes: list[str] = []
-    for package in root.get("packages", ()):
+    packages = root["packages"] if isinstance(root.get("packages"), list) else []
+    for package in map(_table, packages):
         name, version = str(package.get("name")), package.get("version")
         place = _place(source, f'name = "{name}"')
         outside = next((key for key in ("vcs", "directory", "archive") if key in package), None)
@@ -64,7 +65,7 @@ def read_lock(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
             continue
         if "wheels" not in package:
             reading.note(place, f"{shown(name)} has no wheel: it is compiled")
-        if package.get("index"):
+        if isinstance(package.get("index"), str):
             indexes.append(reading.clean(package["index"], place))
         marker = f" ; {package['marker']}" if package.get("marker") else ""
         pip[f"{name}=={version}{marker}"] = place
@@ -76,7 +77,7 @@ def read_lock(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
     python = root.get("requires-python")
     return EnvironmentFile(
         pip=(*options, *pip),
-        software=(("python", python),) if python else (),
+        software=(("python", python),) if isinstance(python, str) else (),
         only_pip=True,
         places=pip,
     ), tuple(reading.notes)
@@ -85,11 +86,15 @@ def read_lock(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
 def _load(source: Source) -> dict[str, Any]:
     try:
         root: dict[str, Any] = tomllib.loads(source.text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also of numbers with thousands of digits
         place = Place(source.file, getattr(error, "lineno", 1), getattr(error, "colno", 1))
         problem = Problem("package-list.not-toml", f"not TOML: {shown(str(error))}", place)
         raise DocumentError((problem,)) from error
     return root
+
+
+def _table(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _texts(value: object) -> list[str]:
