@@ -90,6 +90,20 @@ def test_what_is_recorded_of_a_channel_is_planned_with_and_read_for_a_lock(tmp_p
     assert to_lock.plan.channels[0].url == url
 
 
+def test_a_record_without_a_solution_is_an_excerpt_and_the_channel_is_read(
+    tmp_path: Path,
+) -> None:
+    packages = [python("3.11.7"), package("numpy", "1.26.4", PY), *REST]
+    folder = write_channel(tmp_path / "channel", packages)
+    excerpt = "{python: [{version: '3.6', arch: [ppc64le]}]}"
+    with serving_by(functools.partial(Quiet, directory=str(folder))) as url:  # type: ignore[arg-type]
+        planned, _, _ = inputs(tmp_path, url, "to plan", excerpt)
+    assert versions(planned.plan)["python"] == "3.11.7"
+    # It cannot be read any more: the error is that of the record.
+    with pytest.raises(NoSolutionError):
+        inputs(tmp_path, "https://127.0.0.1:9/c", "to plan", excerpt)
+
+
 def test_a_channel_that_is_gone_stands_first_in_a_plan(tmp_path: Path) -> None:
     made, _, _ = inputs(tmp_path, "https://127.0.0.1:9/c", "to plan", GONE)
     assert made.plan.channels[0].gone_since == "2023-11-18"
