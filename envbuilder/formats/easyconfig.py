@@ -55,7 +55,11 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
             reading.wrong("package-list.missing-key", Place(source.file, 1, 1), f"{key} is missing")
     reading.check()
     software = {str(name): (f"=={version}", file.place("name"))}
-    for row, place in (*file.dependencies(_DEPENDENCIES), *file.dependencies(_EXTENSIONS)):
+    for (extension, release), place in file.dependencies(_EXTENSIONS):
+        if extension.lower() != str(name).lower():
+            text = shown(f"{extension} {release}", 60)
+            reading.note(place, f"{text} is left out: the module contains it")
+    for row, place in file.dependencies(_DEPENDENCIES):
         software.setdefault(row[0], (f"=={row[1]}", place))
     return EnvironmentFile(
         software=tuple((each, bounds) for each, (bounds, _) in software.items()),

@@ -232,7 +232,12 @@ def _add_software(
     draft: _Draft, name: str, bounds: str, place: Place | None, known: KnownNames
 ) -> None:
     """Add a package of Spack or EasyBuild: a component, or a loss."""
-    component = known.others.get(normalize(name)) or known.modules.get(name.lower())
+    # Spack puts py- before the names of Python's packages.
+    names = (name, name.removeprefix("py-"))
+    found = (known.others.get(normalize(each)) or known.modules.get(each.lower()) for each in names)
+    component = next(filter(None, found), None)
+    if component in known.tools and bounds == ANY_VERSION:
+        return
     if component is None or component in known.tools or not fits(VersionRange, bounds):
         draft.lost.append((place, f"{shown(name)} {shown(bounds)} is left out: not a component"))
     elif component in known.built:

@@ -40,7 +40,7 @@ class ComponentList:
     origins: Mapping[str, Origin]
 
 
-class _Listed(NamedTuple):
+class _FileEntry(NamedTuple):
     """A package in a file. ``version``: None if the file states none, or a range."""
 
     place: Place
@@ -92,7 +92,7 @@ def _read(file: Path, pipe: BinaryIO, context: Context) -> ForeignFile:
     return read_text(source_of(pipe.read(MAX_BYTES), _STDIN), None, own, lambda _: None)
 
 
-def _listed(asked: EnvironmentFile, components: Mapping[str, Component]) -> Iterator[_Listed]:
+def _listed(asked: EnvironmentFile, components: Mapping[str, Component]) -> Iterator[_FileEntry]:
     """Yield each package, in the order of the file's sections."""
     names, modules = package_names(components), stems(components)
 
@@ -107,25 +107,25 @@ def _listed(asked: EnvironmentFile, components: Mapping[str, Component]) -> Iter
         if spec:
             exact = _EXACT.fullmatch(spec.version)
             version = exact[1] if exact else None
-            yield _Listed(place_of(text), text, component_of(spec.name), version, "conda")
+            yield _FileEntry(place_of(text), text, component_of(spec.name), version, "conda")
     for line in asked.pip:
         found = _REQUIREMENT.fullmatch(line)
         if found:
             exact = _EXACT.fullmatch(found[2])
             version = exact[1] if exact else None
-            yield _Listed(place_of(line), line, component_of(found[1]), version, "pip")
+            yield _FileEntry(place_of(line), line, component_of(found[1]), version, "pip")
     for name, bounds in asked.software:
         exact = _EXACT.fullmatch(bounds)
         text = f"{name} {bounds}"
         version = exact[1] if exact else None
-        yield _Listed(place_of(name), text, component_of(name), version, "module")
+        yield _FileEntry(place_of(name), text, component_of(name), version, "module")
     for module in asked.modules:
         provided = provided_by_name(module, modules)
         component, release = next(iter(provided.items()), (None, None))
-        yield _Listed(place_of(module), module, component, release, "module")
+        yield _FileEntry(place_of(module), module, component, release, "module")
 
 
-def _unread(listed: list[_Listed]) -> Iterator[_Listed]:
+def _unread(listed: list[_FileEntry]) -> Iterator[_FileEntry]:
     """Yield the components without one version that are in no other line either."""
     read = {each.component for each in listed if each.version}
     for each in listed:

@@ -174,13 +174,14 @@ class Import:
         if isinstance(value, dict) and "base image" in value.get("origin", ""):
             origin = f"{origin}, from"
         names = {normalize(each) for each in (name, *origin.split(", "))}
+        names |= {each.removeprefix("py-") for each in names}
         names |= {self.names[each] for each in names if each in self.names}
         got = [each for key in names for each in self.packages.get(key, ())]
         if any(_same(bounds, str(version)) or "/" in bounds for bounds, _ in got):
             return
-        # Every environment has a pip.
+        # Every environment has these.
         reported = self.is_reported(*names, is_component=is_component)
-        if not reported and name != "pip":
+        if not reported and name.removeprefix("py-") not in ("pip", "setuptools"):
             yield f"{name} {version}, not {got}"
 
 
