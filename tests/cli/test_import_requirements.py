@@ -112,3 +112,18 @@ def test_a_requirements_file_inside_an_environment_is_read(tmp_path: Path) -> No
     text = ENVIRONMENT.format(dependencies="[python=3.8, pip, {pip: [-r more.txt]}]")
     recipe, _ = imported(tmp_path, "environment.yml", text)
     assert recipe["runtime"] == {"package": "horovod", "version": "==0.21.3"}
+
+
+def test_the_channel_in_a_url_of_conda_lock_is_a_channel(tmp_path: Path) -> None:
+    forge = (
+        "https://conda.anaconda.org/conda-forge/linux-64/python-3.10.14-hd12c33a_0_cpython.conda"
+    )
+    own = "https://conda.anaconda.org/pytorch/linux-64/pytorch-2.3.1-py3.10_cuda11.8_0.tar.bz2"
+    rows = [
+        f"- {{name: {name}, version: {version}, manager: conda, platform: linux-64, url: {url}}}\n"
+        for name, version, url in (("python", "3.10.14", forge), ("pytorch", "2.3.1", own))
+    ]
+    text = "version: 1\nmetadata: {channels: [conda-forge], platforms: [linux-64]}\npackage:\n"
+    recipe, left_out = imported(tmp_path, "conda-lock.yml", text + "".join(rows))
+    assert recipe["channels"] == ["conda-forge", "https://conda.anaconda.org/pytorch"]
+    assert left_out == ["conda-lock.yml:5:3"]
