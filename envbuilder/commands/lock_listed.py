@@ -57,7 +57,7 @@ def lock_of_file(choice: PlanOptions, file: Path, context: Context) -> Lock:
     if found.packages is None:
         raise UsageError(
             "list.no-files",
-            "an environment.yml is not a lock: it does not name files",
+            f"not a lock but a {found.form}: it does not name a file for each package",
             "convert it with envbuild recipes import FILE, then run envbuild lock",
             place=Place(shown(str(file))),
         )

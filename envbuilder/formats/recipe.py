@@ -21,7 +21,7 @@ from ..machine.modules.names import provided_by_name
 from ..model.recipe import FreeVariable, PipRequirement
 from ..target_tools.names import normalize
 from ..text import shown
-from .doubts import doubtful
+from .availability import unavailable
 from .environment_yml import EnvironmentFile
 from .match_spec import MatchSpec, parse
 from .packages import DEFAULTS, OWN_CHANNELS, CondaEntry
@@ -69,7 +69,10 @@ class KnownNames:
 
 @dataclass
 class _Draft:
-    """What is gathered for a recipe. ``lost``: place and text of what it cannot say."""
+    """What is gathered for a recipe. ``lost``: place and text of what it cannot say.
+
+    ``built_at``: where a runtime that is built is named.
+    """
 
     stack: dict[str, str] = field(default_factory=dict)
     conda: list[str] = field(default_factory=list)
@@ -79,6 +82,7 @@ class _Draft:
     further_indexes: list[str] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
     runtime: dict[str, Any] = field(default_factory=dict)
+    built_at: Place | None = None
     lost: list[tuple[Place | None, str]] = field(default_factory=list)
 
 
@@ -107,9 +111,11 @@ def recipe_text(
         _add_module(draft, module, asked.places.get(module), known)
     for variable, value in asked.variables:
         _add_variable(draft, variable, value)
-    draft.lost += doubtful(
-        asked, has_index=bool(draft.index or draft.further_indexes or draft.links)
-    )
+    if draft.built_at and "flags" not in draft.runtime:
+        package = draft.runtime["package"]
+        draft.lost.append((draft.built_at, f"state the build flags of {package} under runtime"))
+    has_index = bool(draft.index or draft.further_indexes or draft.links)
+    draft.lost += unavailable(asked, has_index=has_index)
     if "python" not in draft.stack:
         draft.stack = {"python": ANY_VERSION, **draft.stack}
     said: dict[str, Any] = {
@@ -225,7 +231,7 @@ def _add_pip(draft: _Draft, line: str, place: Place | None, known: KnownNames) -
 
 def _add_runtime(draft: _Draft, component: str, bounds: str, place: Place | None) -> None:
     draft.runtime = {"package": component, "version": bounds}
-    draft.lost.append((place, f"state the build flags of {component} under runtime"))
+    draft.built_at = place
 
 
 def _add_software(

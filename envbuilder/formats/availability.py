@@ -10,7 +10,7 @@ from ..text import shown
 from .environment_yml import EnvironmentFile
 from .match_spec import MatchSpec, parse
 
-Doubt = tuple[Place | None, str]
+Loss = tuple[Place | None, str]
 
 # Packages that indexes and channels have for Windows or macOS alone.
 _WINDOWS = re.compile(r"pywin32|pypiwin32|pywinpty|vs20\d\d_runtime|vc|m2w64-.*|msys2-.*|win\w+")
@@ -29,8 +29,8 @@ _LOCAL = re.compile(r"==\s*[^\s,;]+\+\w")
 _PRERELEASE = re.compile(r"==\s*\d[\d.]*(a|b|rc|\.?dev)\d*\b")
 
 
-def doubtful(asked: EnvironmentFile, *, has_index: bool) -> Iterator[Doubt]:
-    """Yield the packages of other systems, of another CUDA, and those that no index has.
+def unavailable(asked: EnvironmentFile, *, has_index: bool) -> Iterator[Loss]:
+    """Yield the packages of other systems, of another CUDA, and those that an index may lack.
 
     *has_index*: whether the file names indexes or pages of its own.
     """
@@ -72,7 +72,7 @@ def _cuda(specs: Iterator[MatchSpec]) -> str | None:
     return digits.pop() if len(digits) == 1 else None
 
 
-def _of_cuda(place: Place | None, name: str, release: str | None) -> Iterator[Doubt]:
+def _of_cuda(place: Place | None, name: str, release: str | None) -> Iterator[Loss]:
     built = _FOR_CUDA.fullmatch(name)
     if built and release and not release.startswith(built[1]):
         yield place, f"{shown(name)} is for another CUDA than that of the file, {release}"
