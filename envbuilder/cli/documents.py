@@ -63,7 +63,24 @@ advisories = Group("advisories", "List and show advisories, check versions.")
 bundles = Group("bundle", "Verify and install bundles.")
 recipes = _group("recipe")
 sites = _group("site")
-GROUPS = (advisories, bundles, recipes, sites)
+verbs = Group()
+GROUPS = (verbs, advisories, bundles, recipes, sites)
+
+
+@command(verbs, example="search horovod pytorch")
+def search(
+    session: Session,
+    words: Annotated[list[str], typer.Argument(metavar="WORD...", help="Words, in any case.")],
+) -> None:
+    """Search recipes, sites, components and advisories for all of the words.
+
+    The name of a package (torch) also finds its component (pytorch).
+    """
+    from ..commands.search import search as run
+    from ..views import documents as views
+
+    value = run(words, session.context)
+    session.report.show({"matches": [each._asdict() for each in value]}, views.matches(value))
 
 
 @command(recipes, "from", example="recipes from /scratch/me/venv --output mine.yaml")
