@@ -30,7 +30,9 @@ _HERE = re.compile(r"<<-?[\"']?(\w+)[\"']?")
 _SEPARATOR = re.compile(r"&&|\|\||;")
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(\$\([^)]*\)|\"[^\"]*\"|'[^']*'|\S*)\s+")
 _NESTED = re.compile(r"(?:ba)?sh\s+-l?c\s+(['\"])(.*)\1", re.DOTALL)
-_PIP = re.compile(r"(?:\S*python[\d.]*\s+-m\s+)?(?:\S*/)?pip[\d.]*\s+install\s+(.*)", re.DOTALL)
+_PIP = re.compile(
+    r"(?:\S*python[\d.]*\s+-m\s+|uv\s+)?(?:\S*/)?pip[\d.]*\s+install\s+(.*)", re.DOTALL
+)
 _CONDA = re.compile(r"(?:\S*/)?(?:conda|mamba|micromamba)\s+(?:install|create)\s+(.*)", re.DOTALL)
 _CONDA_FILE = re.compile(
     r"(?:\S*/)?(?:conda|mamba|micromamba)\s+env\s+(?:create|update)\s.*?(?:-f|--file)[\s=](\S+).*",
@@ -316,7 +318,7 @@ def _option(container: _Container, name: str, value: str, place: Place, *, is_pi
         container.channels.setdefault(value, place)
     elif is_pip and name in _REQUIREMENTS:
         file = container.copied.get(value, value)
-        if file.startswith("/"):
+        if file.startswith("/") or container.beside(file) is None:
             container.reading.note(place, f"{shown(value)} is left out: the file cannot be read")
         else:
             container.reading.note(place, f"{shown(value)} is read")

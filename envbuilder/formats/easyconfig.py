@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,24 +90,25 @@ class _Easyconfig:
         )
         value = getattr(statement, "value", None)
         if not isinstance(target, ast.Name) or not isinstance(value, ast.expr):
-            text = shown(ast.unparse(statement), 60)
+            text = shown(" ".join(ast.unparse(statement).split()), 60)
             self.reading.note(place, f"{text} is left out: not a parameter")
             return
         key = target.id
-        self.lines[key], self.nodes[key] = statement.lineno, value
-        if isinstance(statement, ast.Assign):
-            try:
-                self.values[key] = _value(value, self.values)
-            except _NotDataError:
-                self.values.pop(key, None)
+        self.lines.setdefault(key, statement.lineno)
+        if isinstance(statement, ast.AugAssign) and key in self.nodes:
+            value = ast.BinOp(self.nodes[key], statement.op, value)
+        self.nodes[key] = value
+        try:
+            self.values[key] = _value(value, self.values)
+        except _NotDataError:
+            self.values.pop(key, None)
         if key not in _READ | _ABOUT and not key.startswith("local_"):
             self.reading.note(place, f"{shown(key)} is left out: the module contains its result")
 
     def dependencies(self, key: str) -> list[tuple[tuple[str, str], Place]]:
         """Return name and version of each dependency or extension, with its place."""
-        node = self.nodes.get(key)
         found = []
-        for item in node.elts if isinstance(node, ast.List | ast.Tuple) else ():
+        for item in self._items(key, self.nodes.get(key)):
             place = Place(self.source.file, item.lineno, item.col_offset + 1)
             elements = item.elts if isinstance(item, ast.Tuple) else []
             try:
@@ -116,9 +117,20 @@ class _Easyconfig:
             except (_NotDataError, ValueError):
                 text = shown(ast.unparse(item), 60)
                 self.reading.note(place, f"{text} of {key} is left out: not read as data")
-        if key in self.nodes and not isinstance(node, ast.List | ast.Tuple):
-            self.reading.note(self.place(key), f"{key} is left out: not a list")
         return found
+
+    def _items(self, key: str, node: ast.expr | None) -> Iterator[ast.expr]:
+        """Yield the items of lists and of their sums; note every other expression."""
+        if isinstance(node, ast.List | ast.Tuple):
+            yield from node.elts
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            yield from self._items(key, node.left)
+            yield from self._items(key, node.right)
+        elif isinstance(node, ast.Name) and node.id in self.nodes and node.id != key:
+            yield from self._items(node.id, self.nodes[node.id])
+        elif node is not None:
+            place = Place(self.source.file, node.lineno, 1)
+            self.reading.note(place, f"{shown(ast.unparse(node), 60)} of {key} is left out")
 
     def generation(self) -> str | None:
         """Return the generation of the toolchain; note a toolchain without one."""

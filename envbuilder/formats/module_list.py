@@ -18,6 +18,8 @@ COLLECTION = "_ModuleTable_"
 # Lmod and Environment Modules number modules and mark them: 1) gcc/9.3.0 (D), 2) cuda/11.4 <aL>.
 _NUMBERED = re.compile(r"(?:^|\s)(\d{1,6})\)\s+(\S+?)(?=\(|<|\s|$)")
 _MARKS = re.compile(r"\([\w,:\s]*\)|<[\w:]*>")
+# A line of a job script.
+_LOAD = re.compile(r"^\s*(module\s+(load|add)|ml(\s+load)?)\s+")
 _MODULE = re.compile(r"[A-Za-z0-9_][\w.+-]*(?:/[\w.+:-]+)*")
 # Headings, in the languages of Lmod too.
 _HEADING = re.compile(r"#.*|.*:\s*|No modules? loaded.*", re.IGNORECASE)
@@ -66,7 +68,7 @@ def _names(line: str) -> list[str]:
     """Return the names in a line; none if it is another text."""
     if _NUMBERED.search(line):
         return [found[2] for found in _NUMBERED.finditer(line)]
-    words = _MARKS.sub(" ", line).split()
+    words = _LOAD.sub("", _MARKS.sub(" ", line)).split()
     return words if all(_MODULE.fullmatch(word) for word in words) else []
 
 

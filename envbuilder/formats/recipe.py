@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base import Line, ModuleName, Name, fits
 from ..errors import Place
@@ -27,6 +27,9 @@ from .match_spec import MatchSpec, parse
 from .packages import DEFAULTS, OWN_CHANNELS, CondaEntry
 from .writing import yaml_text
 
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
 # Where conda looks a channel's name up: https://docs.conda.io/projects/conda, "channel_alias".
 _ALIAS = "https://conda.anaconda.org"
 # The folder of conda's own channels: pkgs/main, pkgs/r. And what it calls what it built itself.
@@ -39,6 +42,8 @@ _LINKS = ("-f", "--find-links")
 _EDITABLE = "an editable package is a local folder, not a release"
 _FILE = "copy the lines of that file into this one"
 _WHY = {"-e": _EDITABLE, "--editable": _EDITABLE, "-r": _FILE, "--requirement": _FILE}
+# The variables of markers that every cluster has in common.
+_LINUX = {"os_name": "posix", "sys_platform": "linux", "platform_system": "Linux"}
 # Every environment of envbuild has it.
 _SET_ANYWAY = {("PYTHONNOUSERSITE", "1")}
 
@@ -74,6 +79,7 @@ class _Draft:
     ``built_at``: where a runtime that is built is named.
     """
 
+    arch: Arch
     stack: dict[str, str] = field(default_factory=dict)
     conda: list[str] = field(default_factory=list)
     pip: list[str] = field(default_factory=list)
@@ -99,7 +105,7 @@ def recipe_text(
     *origin*: the file's name, for people. *notes*: what was said of it when it was read. The recipe
     holds all these lines as comments.
     """
-    draft = _Draft()
+    draft = _Draft(arch)
     channels = [] if asked.only_pip else _channels(asked, known, draft)
     for spec in asked.specs:
         _add_conda(draft, spec, asked.places.get(spec), known)
@@ -207,26 +213,50 @@ def _add_pip(draft: _Draft, line: str, place: Place | None, known: KnownNames) -
         _add_option(draft, option["name"], (option["value"] or "").strip(), lost)
         return
     try:
-        wanted = Requirement(line)
+        requirement = Requirement(line)
     except InvalidRequirement:
         lost("not a package of an index with name and version")
         return
-    if wanted.url or not fits(PipRequirement, line):
+    if requirement.url or not fits(PipRequirement, line):
         lost("a recipe accepts only packages of indexes, by name and version")
-        return
-    name = normalize(wanted.name)
+    elif _applies(requirement, draft.arch) is False:
+        lost("its marker is false on this platform")
+    elif normalize(requirement.name) not in known.bundled:
+        _add_requirement(draft, line, requirement, place, known)
+
+
+def _add_requirement(
+    draft: _Draft, line: str, requirement: Requirement, place: Place | None, known: KnownNames
+) -> None:
+    """Add a package of an index: the runtime, a component, or a further package."""
+    name, bounds = normalize(requirement.name), str(requirement.specifier) or ANY_VERSION
     component = known.pip.get(name) or known.pip_variants.get(name)
-    bounds = str(wanted.specifier) or ANY_VERSION
-    if name in known.bundled:
-        return
+    is_plain = _applies(requirement, draft.arch) is True and not requirement.extras
     if component in known.built:
         _add_runtime(draft, str(component), bounds, place)
-    elif component and component not in draft.stack and not wanted.marker and not wanted.extras:
+        if requirement.extras:
+            extras = ", ".join(sorted(requirement.extras))
+            draft.lost.append((place, f"the extras of {name} are left out: {extras}"))
+    elif component and component not in draft.stack and is_plain:
         draft.stack[component] = bounds
         if name in known.pip_variants:
             draft.lost.append((place, f"{name} is read as the component {component}"))
     else:
         draft.pip.append(line)
+
+
+def _applies(requirement: Requirement, arch: Arch) -> bool | None:
+    """Return whether a requirement's marker is true; None: that depends on the Python."""
+    marker = requirement.marker
+    if marker is None:
+        return True
+    values = {**_LINUX, "platform_machine": arch}
+    unquoted = re.sub(r"'[^']*'|\"[^\"]*\"", "", str(marker))
+    variables = set(re.findall(r"[a-z_]+", unquoted)) - {"and", "or", "in", "not"}
+    try:
+        return marker.evaluate(values) if variables <= values.keys() else None
+    except ValueError:  # such as sys_platform ~= 'linux'
+        return None
 
 
 def _add_runtime(draft: _Draft, component: str, bounds: str, place: Place | None) -> None:

@@ -27,15 +27,16 @@ _LINE = re.compile(
 _COMMENT = re.compile(r"(^|\s)#.*")
 _HASH = re.compile(r"\s+--hash[= ]\S+")
 _INCLUDE = re.compile(r"(-r|--requirement|-c|--constraint)[= ]?\s*(\S+)")
+_BINDING = frozenset({"-c", "--constraint"})
 _NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[^\]]*\])?\s*([<>=!~][^;@]*)?")
 _WHEEL = re.compile(r"([^/\\#\s]+\.whl)(#\S*)?$")
 _MOST_FILES = 50
 
 
 def is_one(text: str) -> bool:
-    """Return whether each line of a text is one that pip reads."""
+    """Return whether nearly all lines of a text are such as pip reads."""
     lines = [line for _, line in _lines(text)]
-    return bool(lines) and all(_LINE.fullmatch(line) for line in lines)
+    return bool(lines) and sum(bool(_LINE.fullmatch(line)) for line in lines) > len(lines) * 3 / 4
 
 
 def read(source: Source, beside: Beside) -> tuple[EnvironmentFile, tuple[str, ...]]:
@@ -50,7 +51,7 @@ def read(source: Source, beside: Beside) -> tuple[EnvironmentFile, tuple[str, ..
 def included(line: str, beside: Beside) -> tuple[EnvironmentFile, tuple[str, ...]] | None:
     """Return what a line ``-r FILE`` includes; None: it is another line, or cannot be read."""
     found = _INCLUDE.fullmatch(line)
-    source = beside(found[2]) if found and found[1] in ("-r", "--requirement") else None
+    source = beside(found[2]) if found and found[1] not in _BINDING else None
     return read(source, beside) if source else None
 
 
@@ -96,7 +97,7 @@ class _Files:
                 self.reading.note(place, "its hashes are left out; a lock contains those of files")
             found = _INCLUDE.fullmatch(text)
             if found:
-                self._include(found[2], place, binds=binds or "c" in found[1].partition("r")[0])
+                self._include(found[2], place, binds=binds or found[1] in _BINDING)
             elif binds:
                 self._bind(text, place)
             elif text in self.places:

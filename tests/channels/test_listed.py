@@ -296,7 +296,6 @@ def test_what_is_no_lock_of_conda(ours: tuple[Path, Lock], tmp_path: Path) -> No
     with pytest.raises(UsageError) as raised:
         lock_of_file(choice, Path("environment.yml"), around)
     assert raised.value.id == "list.no-files"
-    assert "environment.yml" in str(raised.value)
     with pytest.raises(UsageError) as raised:
         lock_of_file(choice, Path("other.yml"), around)
     assert raised.value.id == "package-list.unknown-format"
