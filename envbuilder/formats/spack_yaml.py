@@ -142,6 +142,12 @@ def _parsed(text: str) -> _Spec | None:
     return _Spec(found["name"], _bounds(found["version"] or "") or ANY_VERSION, found["variants"])
 
 
+def _next(version: str) -> str | None:
+    """Return the first release behind a series: :12.2 includes every 12.2.x."""
+    begin, dot, last = version.rpartition(".")
+    return f"{begin}{dot}{int(last) + 1}" if last.isdecimal() and len(last) < 9 else None
+
+
 def _bounds(version: str) -> str | None:
     """Return a version of Spack as bounds: 1.2 is the series, =1.2 the release, 1.2: from it on."""
     text = version.removeprefix("@")
@@ -149,12 +155,14 @@ def _bounds(version: str) -> str | None:
     plain = [each for each in (begin.removeprefix("="), end) if each]
     if not plain or "," in text or not all(_PLAIN.fullmatch(each) for each in plain):
         return None
+    if end and _next(end) is None:
+        return None
     if not colon:
         # Spack takes a whole release (4.1.6) for itself too.
         exact = begin.startswith("=") or begin.count(".") > 1
         return f"=={plain[0]}" if exact else f"=={plain[0]}.*"
     lower = f">={begin}" if begin else ""
-    upper = f"<={end}" if end else ""
+    upper = f"<{_next(end)}" if end else ""
     return ",".join(filter(None, (lower, upper)))
 
 
