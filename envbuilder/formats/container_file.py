@@ -27,7 +27,11 @@ _HEADER = re.compile(r"(bootstrap|from)\s*:\s*(\S+)\s*", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))")
 _PAIR = re.compile(r"(\w+)=(\"[^\"]*\"|'[^']*'|\S*)")
 _HERE = re.compile(r"<<-?[\"']?(\w+)[\"']?")
-_SEPARATOR = re.compile(r"&&|\|\||;")
+# A command of the shell, up to the next separator outside of quotes.
+_COMMAND = re.compile(
+    r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|\\.|[^;&|"'\\]|(?<!&)&(?!&)|(?<!\|)\|(?!\|)|["'\\])+""",
+    re.DOTALL,
+)
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(\$\([^)]*\)|\"[^\"]*\"|'[^']*'|\S*)\s+")
 _NESTED = re.compile(r"(?:ba)?sh\s+-l?c\s+(['\"])(.*)\1", re.DOTALL)
 _PIP = re.compile(
@@ -206,15 +210,11 @@ def _substituted(container: _Container, text: str) -> str:
 
 def _commands(container: _Container, text: str, begin: Place) -> None:
     """Read the commands of a line of the shell."""
-    offset = 0
-    for part in _SEPARATOR.split(text):
-        command = part.strip()
-        offset = text.index(part, offset)
-        start = offset + len(part) - len(part.lstrip())
+    for found in _COMMAND.finditer(text):
+        command = found[0].strip()
         if command:
-            line = begin.line + text.count("\n", 0, start)
+            line = begin.line + text.count("\n", 0, found.start() + found[0].index(command))
             _command(container, command, begin._replace(line=line))
-        offset += len(part)
 
 
 def _command(container: _Container, command: str, place: Place) -> None:

@@ -21,6 +21,9 @@ _MARKS = re.compile(r"\([\w,:\s]*\)|<[\w:]*>")
 # A line of a job script.
 _LOAD = re.compile(r"^\s*(module\s+(load|add)|ml(\s+load)?)\s+")
 _MODULE = re.compile(r"[A-Za-z0-9_][\w.+-]*(?:/[\w.+:-]+)*")
+_LOADED_HEADING = re.compile(r"^\s*Currently Loaded Module", re.MULTILINE | re.IGNORECASE)
+# What follows is not loaded.
+_INACTIVE = re.compile(r"Inactive Modules", re.IGNORECASE)
 # Headings, in the languages of Lmod too.
 _HEADING = re.compile(r"#.*|.*:\s*|No modules? loaded.*", re.IGNORECASE)
 _KEY = re.compile(r"(?:^|,\s*|:\s*)\w{1,3}:\s+\S")
@@ -29,28 +32,31 @@ _MODULEPATH = re.compile(r'(mpathA|\["mpathA"\])\s*=')
 
 
 def is_one(text: str) -> bool:
-    """Return whether a text is a list of modules: each line a heading, or names with versions."""
+    """Return whether a text is a list of modules: under its heading, or names in each line."""
     if COLLECTION in text:
         return True
-    rows = [line for _, line in _rows(text)]
-    words = [word for line in rows for word in _names(line)]
-    return any("/" in word for word in words) and all(_names(line) for line in rows)
+    rows = [_names(line) for _, line in _rows(text)]
+    has_version = any("/" in name for names in rows for name in names)
+    return has_version and (all(rows) or _LOADED_HEADING.search(text) is not None)
 
 
 def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
     """Return the modules in the order in which they are loaded, and notes."""
     reading = Reading("module list writes such a file")
-    rows = _saved(reading, source) if COLLECTION in source.text else _listed(source)
+    read_rows = _saved if COLLECTION in source.text else _listed
+    rows = read_rows(reading, source)
     places = {name: place for _, name, place in sorted(rows, key=lambda row: row[0])}
     return EnvironmentFile(modules=tuple(places), only_pip=True, places=places), tuple(
         reading.notes
     )
 
 
-def _listed(source: Source) -> Iterator[tuple[int, str, Place]]:
-    """Yield number, name and place of each module."""
+def _listed(reading: Reading, source: Source) -> Iterator[tuple[int, str, Place]]:
+    """Yield number, name and place of each module; note lines without one."""
     count = 0
     for line_number, line in _rows(source.text):
+        if not _names(line):
+            reading.note(Place(source.file, line_number, 1), f"not read: {shown(line.strip())}")
         numbers = [int(found[1]) for found in _NUMBERED.finditer(line)]
         for column, name in enumerate(_names(line)):
             count += 1
@@ -60,6 +66,8 @@ def _listed(source: Source) -> Iterator[tuple[int, str, Place]]:
 
 def _rows(text: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text.splitlines(), start=1):
+        if _INACTIVE.match(line.strip()):
+            break
         if line.strip() and not _HEADING.fullmatch(line.strip()) and not _KEY.match(line.strip()):
             yield number, line
 
