@@ -24,7 +24,7 @@ from ..text import shown
 from .availability import unavailable
 from .environment_yml import EnvironmentFile
 from .match_spec import MatchSpec, parse
-from .packages import DEFAULTS, OWN_CHANNELS, CondaEntry
+from .packages import DEFAULTS, OWN_CHANNELS, CondaEntry, url_fault
 from .writing import yaml_text
 
 if TYPE_CHECKING:
@@ -196,7 +196,9 @@ def _add_conda(draft: _Draft, text: str, place: Place | None, known: KnownNames)
         draft.conda.append(spec.text)
 
 
-def _spec_of_url(url: str) -> MatchSpec:
+def _spec_of_url(url: str) -> MatchSpec | None:
+    if url_fault(url.partition("#")[0]):
+        return None
     entry = CondaEntry(url.partition("#")[0])
     return MatchSpec(entry.name, f"=={entry.version}", entry.build, (f"address {entry.channel}",))
 
