@@ -14,8 +14,8 @@ pytestmark = pytest.mark.thorough
 # What gathers something while it is put together, and leaves its function as a value.
 GATHERERS = {
     "envbuilder/diagnosis/search.py: Findings",
-    "envbuilder/conda/formats/reading.py: Reading",
-    "envbuilder/conda/formats/recipe.py: _Draft",
+    "envbuilder/formats/reading.py: Reading",
+    "envbuilder/formats/recipe.py: _Draft",
     "envbuilder/machine/modules/site_modules.py: _SiteModules",
     "envbuilder/render/image.py: _ImageSources",
     "envbuilder/reporter.py: Report",

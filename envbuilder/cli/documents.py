@@ -63,7 +63,24 @@ advisories = Group("advisories", "List and show advisories, check versions.")
 bundles = Group("bundle", "Verify and install bundles.")
 recipes = _group("recipe")
 sites = _group("site")
-GROUPS = (advisories, bundles, recipes, sites)
+verbs = Group()
+GROUPS = (verbs, advisories, bundles, recipes, sites)
+
+
+@command(verbs, example="search horovod pytorch")
+def search(
+    session: Session,
+    words: Annotated[list[str], typer.Argument(metavar="WORD...", help="Words, in any case.")],
+) -> None:
+    """Search recipes, sites, components and advisories for all of the words.
+
+    The name of a package (torch) also finds its component (pytorch).
+    """
+    from ..commands.search import search as run
+    from ..views import documents as views
+
+    value = run(words, session.context)
+    session.report.show({"matches": [each._asdict() for each in value]}, views.matches(value))
 
 
 @command(recipes, "from", example="recipes from /scratch/me/venv --output mine.yaml")
@@ -114,7 +131,9 @@ def import_file(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="An environment.yml, an explicit list, a conda-lock.yml or a pixi.lock.",
+            help="Such as environment.yml, conda-lock.yml, pixi.lock, requirements.txt, "
+            "pyproject.toml, pylock.toml, spack.yaml, an easyconfig, a Dockerfile, or what conda "
+            "list, pip freeze or module list print.",
         ),
     ],
     name: Annotated[
@@ -128,6 +147,9 @@ def import_file(
             "--output", "-o", metavar="FILE", help="New file to write (default: standard output)."
         ),
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail if the recipe lacks a part of the file.")
+    ] = False,
 ) -> None:
     """Convert another tool's file to a recipe, with a warning for each part it cannot convert.
 
@@ -136,7 +158,7 @@ def import_file(
     """
     from ..workflow.foreign_files import import_recipe
 
-    made = import_recipe(file, name, arch, output, session.context)
+    made = import_recipe(file, name, arch, output, session.context, strict=strict)
     for each in made.left_out:
         session.report.warn(each)
     if made.file is None and not session.report.as_json:
@@ -281,7 +303,7 @@ def check_versions(
             "--file",
             "-f",
             metavar="FILE",
-            help="A list of software: requirements.txt, or what pip freeze, pip list, conda list "
+            help="A file in any format of recipes import, or what pip freeze, pip list, conda list "
             "or module list print; - reads standard input.",
         ),
     ] = None,

@@ -25,7 +25,7 @@ def plan(
     from ..workflow import load as run
 
     inputs = run.load(choice, session.context)
-    value = run.plan(inputs, run.read_offered(inputs, session.context), verbose=verbose)
+    value, _ = run.plan_with_channels(inputs, session.context, verbose=verbose)
     session.report.show(value, views.plan(value, verbose))
 
 

@@ -18,15 +18,15 @@ from typing import Any
 from ..commands.create import create
 from ..commands.lock_listed import listed_of, lock_packages
 from ..conda.contents import places_of, read_records
-from ..conda.formats.environment_yml import EnvironmentFile, pinned
-from ..conda.formats.packages import CondaEntry, PackageList
-from ..conda.formats.prefix import PrefixPackages, read_prefix
-from ..conda.formats.recipe import recipe_text
 from ..conda.package_list import find
 from ..conda.repack import Archive, CannotRepackError, kept, repack, strangers, take, write_repodata
 from ..documents.library import NAME
 from ..errors import BuildError, DocumentError, Place, Problem, UsageError
 from ..files import remove_tree
+from ..formats.environment_yml import EnvironmentFile, pinned
+from ..formats.packages import CondaEntry, PackageList
+from ..formats.prefix import PrefixPackages, read_prefix
+from ..formats.recipe import recipe_text
 from ..inspect.environments import prefix_of
 from ..inspect.facts import InstalledDistribution
 from ..inspect.origins import direct_origin

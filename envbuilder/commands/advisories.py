@@ -96,7 +96,9 @@ def check(
         for component, origin in (listed.origins if listed else {}).items()
         if component not in stated
     }
-    matches = match(knowledge, StackFacts(versions, about, {**from_list, **origins}))
+    # What a list contains was built by somebody else, without envbuild's remedies.
+    stack = StackFacts(versions, about, {**from_list, **origins}, by_envbuild=listed is None)
+    matches = match(knowledge, stack)
     return CheckResult(
         asked=(*(f"{name}=={text}" for name, text in versions.items()), *drivers),
         rows=tuple(row_match(each) for each in matches),

@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from .. import files
-from ..conda.formats.packages import CondaEntry, PackageList, PipEntry
 from ..conda.package_list import ListedPackage, ListedPackages, ListTarget, look_up
 from ..conda.solve import archives
 from ..errors import DocumentError, Place, Problem, UsageError
+from ..formats.packages import CondaEntry, PackageList, PipEntry
 from ..knowledge.channels import CHANNEL_ORIGINS
 from ..locking.failures import Refusal
 from ..locking.lock_check import contradictions
@@ -57,7 +57,7 @@ def lock_of_file(choice: PlanOptions, file: Path, context: Context) -> Lock:
     if found.packages is None:
         raise UsageError(
             "list.no-files",
-            "an environment.yml is not a lock: it does not name files",
+            f"not a lock but a {found.form}: it does not name a file for each package",
             "convert it with envbuild recipes import FILE, then run envbuild lock",
             place=Place(shown(str(file))),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -315,6 +315,14 @@ class DocumentEntry(Document):
     name: Name
     summary: str
     file: Line
+
+
+class SearchMatch(NamedTuple):
+    """A document, component or advisory that contains the words of a search."""
+
+    kind: Literal["recipe", "site", "component", "advisory"]
+    name: str
+    summary: str
 
 
 class UnreadModule(Document):

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..base import fits
-from ..conda.formats.recipe import recipe_name
-from ..conda.formats.writing import yaml_text
 from ..documents.load import checked
 from ..documents.source import source_of
+from ..formats.recipe import recipe_name
+from ..formats.writing import yaml_text
 from ..inspect.environments import (
     backend_of,
     components_of,

@@ -31,7 +31,7 @@ class StackFacts:
     """What is there: one version of each component, where it comes from (where that is known).
 
     ``complete``: what is not given is not there. ``built``: it exists, so that what its builds
-    alone need no longer counts for them.
+    alone need no longer counts for them. ``by_envbuild``: envbuild builds it, with its remedies.
     """
 
     versions: Mapping[str, str]
@@ -39,6 +39,7 @@ class StackFacts:
     origins: Mapping[str, Origin] = field(default_factory=dict)
     complete: bool = False
     built: bool = False
+    by_envbuild: bool = True
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,9 @@ def _remedy(grounded: GroundRule, pool: Pool, given: StackFacts) -> Remedy | Non
 
     for option in grounded.rule.remedies:
         remedy = by_id[option.id]
-        addable = not given.complete and not pool.of(remedy.name)
+        if not given.by_envbuild and remedy.kind != "component":
+            continue
+        addable = given.by_envbuild and not given.complete and not pool.of(remedy.name)
         if there(option.helps) and (there(option.needs) or addable):
             return remedy
     return None

@@ -246,7 +246,8 @@ async def solve(request: "Request", gateways: "Gateways") -> "dict[str, Any]":
             sources=[rattler.Channel(url) for url in request["channels"]],
             # Bare: with a version here a package of a lower channel passes the strict priority.
             specs=request["names"],
-            constraints=request["constraints"],
+            # As text they are parsed strictly: without the dots in py3.10_cuda11.3_cudnn8.3.2_0.
+            constraints=[rattler.MatchSpec(each) for each in request["constraints"]],
             gateway=gateway(request, gateways),
             platforms=request["platforms"],
             # Without these it takes none, and never those of this machine.

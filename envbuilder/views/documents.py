@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .. import data
-from ..model.outcome import DocumentCheck, DocumentEntry, RecipeDraft
+from ..model.outcome import DocumentCheck, DocumentEntry, RecipeDraft, SearchMatch
 from ..model.site import Snapshot
 from ..text import counted, filled
 from .layout import joined
@@ -27,6 +27,20 @@ def snapshot(path: str, value: Snapshot, notes: int, site_file: str | None) -> I
     if site_file:
         yield f"used by {site_file}"
     yield f"wrote {path}"
+
+
+@joined
+def matches(found: Sequence[SearchMatch]) -> Iterator[str]:
+    """Return the matches of a search, grouped by their kind."""
+    if not found:
+        yield "  none found"
+    kind = ""
+    width = max((len(match.name) for match in found), default=0)
+    for match in found:
+        if match.kind != kind:
+            kind = match.kind
+            yield kind
+        yield from filled(f"  {match.name:{width}}  ", match.summary)
 
 
 @joined

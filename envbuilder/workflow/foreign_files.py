@@ -7,16 +7,18 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..conda.formats.foreign import ForeignFile, read_foreign
-from ..conda.formats.recipe import KnownNames, recipe_name, recipe_text
 from ..conda.solve import WITH_EVERY_PYTHON
 from ..documents.library import NAME
 from ..errors import DocumentError, Problem, UsageError
 from ..files import write_atomically
+from ..formats.foreign import ForeignFile, read_foreign
+from ..formats.recipe import KnownNames, recipe_name, recipe_text
 from ..knowledge.channels import SUBDIRS
 from ..knowledge.entries import check_choice
+from ..knowledge.names import package_names
 from ..knowledge.rows import Knowledge
 from ..knowledge.terms import Arch
+from ..machine.modules.names import stems
 from ..model.outcome import ImportResult
 from ..runtimes import BUNDLED, RUNTIMES
 from ..text import shown
@@ -49,17 +51,26 @@ def read_file(file: Path, arch: str | None, context: Context) -> tuple[ForeignFi
 
 
 def import_recipe(
-    file: Path, name: str | None, arch: str | None, output: Path | None, context: Context
+    file: Path,
+    name: str | None,
+    arch: str | None,
+    output: Path | None,
+    context: Context,
+    *,
+    strict: bool = False,
 ) -> ImportResult:
     """Make a recipe of a file; write it to *output* where nothing is yet.
 
-    Raises DocumentError for what cannot be read, or makes no good recipe.
+    Raises DocumentError for what cannot be read, or makes no good recipe; with *strict* also for
+    each part of the file that the recipe lacks.
     """
     output_path(output, context)
     found, for_arch = read_file(file, arch, context)
     called = _name(name, output, found, file)
     known = known_names(context.knowledge)
     text, left_out = recipe_text(found.asked, known, called, for_arch, file.name, found.notes)
+    if strict and left_out:
+        raise DocumentError(tuple(Problem("package-list.loss", each, None) for each in left_out))
     check_recipe(text, called, file, context)
     if output is not None:
         write_new(context.path(output), text)
@@ -130,6 +141,8 @@ def known_names(knowledge: Knowledge) -> KnownNames:
         pip={each.pip: name for name, each in components if each.pip},
         channels={each.url: name for name, each in knowledge.channels.items()},
         pip_variants={variant: name for name, each in components for variant in each.pip_variants},
+        others=package_names(knowledge.components),
+        modules=stems(knowledge.components),
         named_channels=frozenset(knowledge.channels),
         built=frozenset(name for name, each in RUNTIMES.items() if each.TRAITS.is_component),
         tools=frozenset({*WITH_EVERY_PYTHON, *bundled.build_needs}),

@@ -18,7 +18,7 @@ from ..documents.load import LoadedDocument, load_recipe
 from ..documents.patches import patches_of
 from ..documents.profile import check_is_there, profile_of, variant
 from ..documents.site_choice import ChosenSite, choose_arch, choose_site, with_partition
-from ..errors import UsageError
+from ..errors import BuildError, MissingToolError, NoSolutionError, UsageError
 from ..knowledge import matching
 from ..knowledge.rows import Knowledge
 from ..knowledge.terms import Arch, Profile
@@ -178,7 +178,49 @@ def load(choice: PlanOptions, context: Context, base: BaseImage | None = None) -
 
 def plan_recipe(inputs: PlanInputs, context: Context, reading: Reading = "to plan") -> Planned:
     """Read the recipe's conda channels, which may use the network, and plan. Errors as below."""
-    return plan_offered(inputs, read_offered(inputs, context, reading), context)
+    return _planned(inputs, *plan_with_channels(inputs, context, reading), context)
+
+
+def plan_with_channels(
+    inputs: PlanInputs, context: Context, reading: Reading = "to plan", *, verbose: bool = False
+) -> tuple[Plan, Knowledge]:
+    """Return the plan, and the knowledge with the contents of the recipe's channels.
+
+    What is recorded of a channel may be an excerpt: without a solution, the channels are read.
+    Raises NoSolutionError, or UsageError if the inputs contradict each other.
+    """
+    offered = read_offered(inputs, context, reading)
+    try:
+        return plan(inputs, offered, verbose=verbose), offered
+    except NoSolutionError:
+        records = _records(inputs)
+        if reading != "to plan" or not records:
+            raise
+        whole = _read_or_warn(inputs, context, records)
+        if whole is None:
+            raise
+    return plan(inputs, whole, verbose=verbose), whole
+
+
+def _read_or_warn(inputs: PlanInputs, context: Context, records: str) -> Knowledge | None:
+    """Return what the channels contain; None, and a warning, if they cannot be read."""
+    try:
+        return read_offered(inputs, context, "to lock")
+    except (BuildError, MissingToolError) as error:
+        context.reporter.warn(f"only what is recorded of {records} was read: {error}")
+        return None
+
+
+def _records(inputs: PlanInputs) -> str:
+    """Return the recipe's channels of which a plan reads the record alone; those withdrawn have no
+    other contents.
+    """
+    channels = inputs.knowledge.value.channels
+    chosen = [(name, channels[name]) for name in inputs.recipe.value.channels]
+    if any(channel.withdrawal for _, channel in chosen):
+        return ""
+    recorded = [f"{name} ({channel.recorded})" for name, channel in chosen if channel.packages]
+    return ", ".join(recorded)
 
 
 def plan_offered(inputs: PlanInputs, offered: Knowledge, context: Context) -> Planned:
@@ -186,7 +228,10 @@ def plan_offered(inputs: PlanInputs, offered: Knowledge, context: Context) -> Pl
 
     Raises NoSolutionError, or UsageError if the inputs contradict each other.
     """
-    made = plan(inputs, offered)
+    return _planned(inputs, plan(inputs, offered), offered, context)
+
+
+def _planned(inputs: PlanInputs, made: Plan, offered: Knowledge, context: Context) -> Planned:
     for each in made.site_findings:
         if each.component:
             context.reporter.warn(each.message())

@@ -1,26 +1,35 @@
-"""The components in a list of software that a package manager or a module system printed."""
+"""The components with their versions in a file of another tool, for ``advisories check``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import platform
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
-from ..documents.software_list import ListedSoftware, UnreadLine, read_software
-from ..documents.source import MAX_BYTES, read_bytes
-from ..errors import UsageError
+from ..documents.source import MAX_BYTES, source_of
+from ..errors import Place, UsageError
+from ..formats.environment_yml import EnvironmentFile
+from ..formats.foreign import ForeignFile, read_foreign, read_text
+from ..formats.match_spec import parse
+from ..knowledge.channels import SUBDIRS
 from ..knowledge.names import package_names
 from ..knowledge.rows import Component
 from ..knowledge.terms import Origin
 from ..machine.modules.names import provided_by_name, stems, unread_modules
 from ..model.site import StatedModule
+from ..runtimes import RUNTIMES
 from ..target_tools.names import normalize
 from ..text import counted, shown
 from .context import Context
 
 # So many lines that are not read are listed.
 _MOST_LINES = 10
+_REQUIREMENT = re.compile(r"([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*(.*)")
+_EXACT = re.compile(r"={2,3}\s*([^\s;,#*]+)\s*(;.*)?")
+_STDIN = "standard input"
 
 
 @dataclass(frozen=True)
@@ -31,58 +40,101 @@ class ComponentList:
     origins: Mapping[str, Origin]
 
 
-def load_software(file: Path, pipe: BinaryIO, context: Context) -> ComponentList:
-    """Read a list; ``-`` reads *pipe*. Warn of lines that are not read.
+class _FileEntry(NamedTuple):
+    """A package in a file. ``version``: None if the file states none, or a range."""
 
-    Raises UsageError for a file that cannot be read and for two versions of one component.
+    place: Place
+    text: str
+    component: str | None
+    version: str | None
+    origin: Origin
+
+
+def load_software(file: Path, pipe: BinaryIO, context: Context) -> ComponentList:
+    """Read a file in any format of ``recipes import``; ``-`` reads *pipe*. Warn of unread lines.
+
+    Raises UsageError or DocumentError for a file that cannot be read, and UsageError for two
+    versions of one component.
     """
-    from_pipe = str(file) == "-"
-    data = pipe.read(MAX_BYTES) if from_pipe else read_bytes(file)
-    place = "standard input" if from_pipe else shown(str(file), 240)
-    entries = list(read_software(data.decode("utf-8", "replace")))
-    listed = [entry for entry in entries if isinstance(entry, ListedSoftware)]
+    found = _read(file, pipe, context)
     components = context.knowledge.components
-    for line in _unread(entries, listed, components):
-        context.reporter.warn(f"{place}:{line.line}: not read: {shown(line.text, 120)}")
+    listed = list(_listed(found.asked, components))
+    unread = [f"{each.place}: not read: {shown(each.text)}" for each in _unread(listed)]
+    for line in (*found.notes, *unread, *_unread_modules(found.asked, components))[:_MOST_LINES]:
+        context.reporter.warn(line)
     versions: dict[str, str] = {}
     origins: dict[str, Origin] = {}
-    for entry, component, version in _components(listed, components):
-        if versions.setdefault(component, version) != version:
+    for each in listed:
+        if each.component is None or each.version is None:
+            continue
+        if versions.setdefault(each.component, each.version) != each.version:
             raise UsageError(
                 "component.two-versions",
-                f"{place}:{entry.line}: two versions of {component}: {versions[component]} and "
-                f"{version}",
+                f"{each.place}: two versions of {each.component}: {versions[each.component]} and "
+                f"{each.version}",
                 "a stack has one version: remove one of the lines",
             )
-        origins.setdefault(component, entry.origin)
-    others = len(listed) - len(versions)
+        # The index has no wheels of what pip builds from its sources.
+        is_built = each.origin == "pip" and each.component in RUNTIMES
+        origins.setdefault(each.component, "build" if is_built else each.origin)
+    others = sum(each.component is None for each in listed)
     context.reporter.say(
-        f"{place}: {counted(len(versions), 'component')}, {counted(others, 'other package')}"
+        f"{found.asked.name or shown(str(file))}: {found.form}: "
+        f"{counted(len(versions), 'component')}, {counted(others, 'other package')}"
     )
     return ComponentList(versions, origins)
 
 
-def _components(
-    listed: Iterable[ListedSoftware], components: Mapping[str, Component]
-) -> Iterator[tuple[ListedSoftware, str, str]]:
-    """Yield what is a component, with its canonical name and version."""
-    packages, modules = package_names(components), stems(components)
-    for entry in listed:
-        if entry.version is None:
-            provided = provided_by_name(entry.name, modules)
-            yield from ((entry, component, provided[component]) for component in provided)
-        elif normalize(entry.name) in packages:
-            yield entry, packages[normalize(entry.name)], entry.version
+def _read(file: Path, pipe: BinaryIO, context: Context) -> ForeignFile:
+    own = SUBDIRS.get(platform.machine(), "")  # type: ignore[call-overload]
+    if str(file) != "-":
+        return read_foreign(context.path(file), shown(str(file), 240), None, own)
+    return read_text(source_of(pipe.read(MAX_BYTES), _STDIN), None, own, lambda _: None)
 
 
-def _unread(
-    entries: Iterable[ListedSoftware | UnreadLine],
-    listed: Iterable[ListedSoftware],
-    components: Mapping[str, Component],
-) -> list[UnreadLine]:
-    """Return lines without a version, and modules that look like a component's."""
-    names = {entry.name: entry.line for entry in listed if entry.version is None}
-    modules = unread_modules([StatedModule(name=name) for name in names], components)
-    lines = [entry for entry in entries if isinstance(entry, UnreadLine)]
-    lines += [UnreadLine(names[name], name) for name, _ in modules]
-    return sorted(lines)[:_MOST_LINES]
+def _listed(asked: EnvironmentFile, components: Mapping[str, Component]) -> Iterator[_FileEntry]:
+    """Yield each package, in the order of the file's sections."""
+    names, modules = package_names(components), stems(components)
+
+    def component_of(name: str) -> str | None:
+        return names.get(normalize(name)) or modules.get(name.lower())
+
+    def place_of(text: str) -> Place:
+        return asked.places.get(text, Place(""))
+
+    for text in asked.specs:
+        spec = parse(text)
+        if spec:
+            exact = _EXACT.fullmatch(spec.version)
+            version = exact[1] if exact else None
+            yield _FileEntry(place_of(text), text, component_of(spec.name), version, "conda")
+    for line in asked.pip:
+        found = _REQUIREMENT.fullmatch(line)
+        if found:
+            exact = _EXACT.fullmatch(found[2])
+            version = exact[1] if exact else None
+            yield _FileEntry(place_of(line), line, component_of(found[1]), version, "pip")
+    for name, bounds in asked.software:
+        exact = _EXACT.fullmatch(bounds)
+        text = f"{name} {bounds}"
+        version = exact[1] if exact else None
+        yield _FileEntry(place_of(name), text, component_of(name), version, "module")
+    for module in asked.modules:
+        provided = provided_by_name(module, modules)
+        component, release = next(iter(provided.items()), (None, None))
+        yield _FileEntry(place_of(module), module, component, release, "module")
+
+
+def _unread(listed: list[_FileEntry]) -> Iterator[_FileEntry]:
+    """Yield the components without one version that are in no other line either."""
+    read = {each.component for each in listed if each.version}
+    for each in listed:
+        if each.component and each.version is None and each.component not in read:
+            yield each
+
+
+def _unread_modules(asked: EnvironmentFile, components: Mapping[str, Component]) -> Iterator[str]:
+    """Yield a line for each module whose name looks like a component's and states no release."""
+    modules = [StatedModule(name=name) for name in asked.modules]
+    for name, _ in unread_modules(modules, components):
+        yield f"{asked.places[name]}: not read: {shown(name)}"

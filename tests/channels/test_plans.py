@@ -50,12 +50,17 @@ REST = (package("mpi4py", "4.0.1", PY, "mpich"), package("mpich", "4.2.3"), pip(
 
 
 def inputs(
-    folder: Path, url: str, reading: Reading, packages: str = "{}", site: str = "local"
+    folder: Path,
+    url: str,
+    reading: Reading,
+    packages: str = "{}",
+    site: str = "local",
+    lines: str = "",
 ) -> tuple[Planned, Context, io.StringIO]:
     (folder / "knowledge").mkdir(exist_ok=True)
     knowledge = KNOWLEDGE.replace("URL", url).replace("PACKAGES", packages)
     (folder / "knowledge" / "versions.yaml").write_text(knowledge, encoding="utf-8")
-    (folder / "small.yaml").write_text(RECIPE, encoding="utf-8")
+    (folder / "small.yaml").write_text(RECIPE + lines, encoding="utf-8")
     said = io.StringIO()
     environ = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
     report = Report(said, said, as_json=False)
@@ -90,6 +95,20 @@ def test_what_is_recorded_of_a_channel_is_planned_with_and_read_for_a_lock(tmp_p
     assert to_lock.plan.channels[0].url == url
 
 
+def test_a_record_without_a_solution_is_an_excerpt_and_the_channel_is_read(
+    tmp_path: Path,
+) -> None:
+    packages = [python("3.11.7"), package("numpy", "1.26.4", PY), *REST]
+    folder = write_channel(tmp_path / "channel", packages)
+    excerpt = "{python: [{version: '3.6', arch: [ppc64le]}]}"
+    with serving_by(functools.partial(Quiet, directory=str(folder))) as url:  # type: ignore[arg-type]
+        planned, _, _ = inputs(tmp_path, url, "to plan", excerpt)
+    assert versions(planned.plan)["python"] == "3.11.7"
+    # It cannot be read any more: the error is that of the record.
+    with pytest.raises(NoSolutionError):
+        inputs(tmp_path, "https://127.0.0.1:9/c", "to plan", excerpt)
+
+
 def test_a_channel_that_is_gone_stands_first_in_a_plan(tmp_path: Path) -> None:
     made, _, _ = inputs(tmp_path, "https://127.0.0.1:9/c", "to plan", GONE)
     assert made.plan.channels[0].gone_since == "2023-11-18"
@@ -115,11 +134,11 @@ def copy_of(tmp_path: Path) -> str:
 
 
 def locked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packages: Sequence[Package]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packages: Sequence[Package], lines: str = ""
 ) -> tuple[Lock, str]:
     monkeypatch.setattr(lock_command, "make_lock", without_pip)
     folder = write_channel(tmp_path / "channel", packages)
-    made, context, said = inputs(tmp_path, folder.as_uri(), "to lock")
+    made, context, said = inputs(tmp_path, folder.as_uri(), "to lock", lines=lines)
     return obtain_lock(made, context, tmp_path / "scratch"), said.getvalue()
 
 
@@ -142,6 +161,18 @@ def test_a_release_that_fits_nothing_is_left_out_and_the_stack_solved_again(
     assert "numpy 2.0.1: resolving again" in said
     # It needs what the target lacks, and is no candidate: none is refused for that.
     assert "numpy 2.0.0" not in said
+
+
+def test_a_build_string_with_dots_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every PyTorch of the channel pytorch has one."""
+    build = "py3.11_cuda11.3_cudnn8.3.2_0"
+    numpy = [package("numpy", "1.26.4", PY, build=each) for each in (build, "py3.11_cpu_0")]
+    packages = [python("3.11.7"), *numpy, *REST]
+    lines = f"conda-packages: [numpy ==1.26.4 {build}]\n"
+    lock, _ = locked(tmp_path, monkeypatch, packages, lines)
+    assert [each.build for each in lock.conda_packages if each.name == "numpy"] == [build]
 
 
 def test_what_no_release_of_fits_ends_it_with_what_the_engine_said(

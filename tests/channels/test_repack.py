@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from linked_prefix import link_prefix
 
-from envbuilder.conda.formats.prefix import read_prefix
 from envbuilder.conda.repack import (
     CannotRepackError,
     _in_binary,
@@ -23,6 +22,7 @@ from envbuilder.conda.repack import (
     take,
     write_repodata,
 )
+from envbuilder.formats.prefix import read_prefix
 from envbuilder.target_tools.relocate import in_binary
 from tests.conda_channel import PLACEHOLDER, SERIES, File, Package
 

@@ -112,3 +112,28 @@ def test_what_cannot_be_checked_is_refused(words: tuple[str, ...], problem: str)
 def test_a_build_of_a_release_is_that_release() -> None:
     assert "no known release" not in check("torch==2.5.1+cu121").stderr
     assert "no known release" in check("torch==2.5.99+cu121").stderr
+
+
+def test_a_remedy_of_envbuild_lifts_nothing_in_a_list(tmp_path: Path) -> None:
+    """Somebody else built what a list contains."""
+    verdicts = []
+    for words in (("horovod==0.28.1", "torch==2.1.0"), ("-f", "-")):
+        done = check(*words, text="horovod==0.28.1\ntorch==2.1.0\n")
+        rows = {row["id"]: row["verdict"] for row in json.loads(done.stdout)["rows"]}
+        verdicts.append(rows["HVD-030"])
+    assert verdicts == ["lifted", "holds"]
+
+
+def test_a_file_of_any_format_is_checked(tmp_path: Path) -> None:
+    files = {
+        "environment.yml": "dependencies: [horovod=0.21.3=py_0, tensorflow==2.4.1]\n",
+        "pyproject.toml": "[project]\ndependencies = ['horovod==0.21.3', 'tensorflow==2.4.1']\n",
+        "spack.yaml": "spack:\n  specs: [py-horovod@=0.21.3, py-tensorflow@2.4.1]\n",
+        "Dockerfile": "FROM x\nRUN pip install horovod==0.21.3 \\\n  tensorflow==2.4.1\n",
+        "Horovod.eb": "name = 'Horovod'\nversion = '0.21.3'\ntoolchain = SYSTEM\n"
+        "dependencies = [('TensorFlow', '2.4.1')]\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+        done = check("-f", tmp_path / name)
+        assert asked(done) == {"horovod==0.21.3", "tensorflow==2.4.1"}, name

@@ -42,8 +42,9 @@ def test_requirements_become_a_recipe_for_a_virtualenv(tmp_path: Path) -> None:
     assert recipe["stack"] == {"python": "*", "tensorflow": "==2.4.1"}
     assert recipe["runtime"] == {"package": "horovod", "version": "==0.21.3"}
     assert recipe["packages"] == ["requests==2.31.0"]
-    # Each place is that of a line; hashes are those of the line that begins with the package.
-    assert [int(place.split(":")[1]) for place in left_out] == [5, 2, 3, 4, 7, 8]
+    # Each place is that of a line; hashes are those of the line that begins with the package. Of
+    # Horovod neither its extras nor its flags are known.
+    assert [int(place.split(":")[1]) for place in left_out] == [5, 7, 2, 3, 4, 8, 3]
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "[tool.poetry]\nname = 'x'\n", "a b c\n"])
@@ -75,3 +76,70 @@ def test_one_platform_decides_the_architecture(tmp_path: Path) -> None:
     file.write_text(text)
     done = CliRunner().invoke(app, ["recipes", "import", str(file), "--json", "--arch", "x86_64"])
     assert (done.exit_code, problem_ids(done.stdout)) == (2, ["package-list.other-platform"])
+
+
+def test_strict_makes_each_loss_an_error(tmp_path: Path) -> None:
+    file, recipe = tmp_path / "requirements.txt", tmp_path / "strict.yaml"
+    file.write_text("torch==2.1.0\n./local\n-e .\n")
+    words = ["recipes", "import", str(file), "-o", str(recipe), "--strict", "--json"]
+    done = CliRunner().invoke(app, words)
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, 2 * ["package-list.loss"])
+    assert not recipe.exists()
+    file.write_text("torch==2.1.0\n")
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert recipe.exists()
+
+
+def test_included_files_and_constraints_are_read(tmp_path: Path) -> None:
+    (tmp_path / "base.txt").write_text("numpy\n-r requirements.txt\n")
+    (tmp_path / "bounds.txt").write_text("numpy<2\nunused==1\n")
+    text = "-r base.txt\n-c bounds.txt\npandas\n-r missing.txt\n"
+    recipe, left_out = imported(tmp_path, "requirements.txt", text)
+    assert (recipe["stack"], recipe["packages"]) == ({"python": "*", "numpy": "<2"}, ["pandas"])
+    assert left_out == ["requirements.txt:4:1", "base.txt:1:1"]
+
+
+def test_horovod_of_conda_is_the_runtime(tmp_path: Path) -> None:
+    text = ENVIRONMENT.format(dependencies="[python=3.8, tensorflow-gpu=2.4.1, horovod=0.21.3]")
+    recipe, _ = imported(tmp_path, "environment.yml", text)
+    assert recipe["stack"] == {"python": "==3.8.*", "tensorflow": "==2.4.1.*"}
+    assert recipe["runtime"] == {"package": "horovod", "version": "==0.21.3.*"}
+    # The build with GPUs is another package, which requires the one of the component.
+    assert recipe["conda-packages"] == ["tensorflow-gpu =2.4.1"]
+
+
+def test_a_requirements_file_inside_an_environment_is_read(tmp_path: Path) -> None:
+    (tmp_path / "more.txt").write_text("horovod==0.21.3\n")
+    text = ENVIRONMENT.format(dependencies="[python=3.8, pip, {pip: [-r more.txt]}]")
+    recipe, _ = imported(tmp_path, "environment.yml", text)
+    assert recipe["runtime"] == {"package": "horovod", "version": "==0.21.3"}
+
+
+def test_the_channel_in_a_url_of_conda_lock_is_a_channel(tmp_path: Path) -> None:
+    forge = (
+        "https://conda.anaconda.org/conda-forge/linux-64/python-3.10.14-hd12c33a_0_cpython.conda"
+    )
+    own = "https://conda.anaconda.org/pytorch/linux-64/pytorch-2.3.1-py3.10_cuda11.8_0.tar.bz2"
+    rows = [
+        f"- {{name: {name}, version: {version}, manager: conda, platform: linux-64, url: {url}}}\n"
+        for name, version, url in (("python", "3.10.14", forge), ("pytorch", "2.3.1", own))
+    ]
+    text = "version: 1\nmetadata: {channels: [conda-forge], platforms: [linux-64]}\npackage:\n"
+    recipe, left_out = imported(tmp_path, "conda-lock.yml", text + "".join(rows))
+    assert recipe["channels"] == ["conda-forge", "https://conda.anaconda.org/pytorch"]
+    assert left_out == ["conda-lock.yml:5:3"]
+
+
+def test_markers_of_the_platform_are_evaluated(tmp_path: Path) -> None:
+    text = (
+        "torch==2.1.0 ; sys_platform == 'linux' and platform_machine != 'ppc64le'\n"
+        "colorama ; os_name == 'nt'\n"
+        "numpy<2 ; python_version < '3.12'\n"
+    )
+    recipe, left_out = imported(tmp_path, "requirements.txt", text, "--arch", "x86_64")
+    assert recipe["stack"] == {"python": "*", "pytorch": "==2.1.0"}
+    assert recipe["packages"] == ["numpy<2 ; python_version < '3.12'"]
+    assert left_out == ["requirements.txt:2:1"]
+    recipe, left_out = imported(tmp_path, "requirements.txt", text, "--arch", "ppc64le")
+    assert "pytorch" not in recipe["stack"]
+    assert left_out == ["requirements.txt:1:1", "requirements.txt:2:1"]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.conda.formats import conda_lock, environment_yml, explicit, pixi_lock
-from envbuilder.conda.formats.lock import archives_of
-from envbuilder.conda.formats.packages import PackageList
 from envbuilder.documents.source import Source, source_of
 from envbuilder.errors import DocumentError
+from envbuilder.formats import conda_lock, environment_yml, explicit, pixi_lock
+from envbuilder.formats.lock import archives_of
+from envbuilder.formats.packages import PackageList
 from tests.formats.test_environment_yml import TEXT as ENVIRONMENT
 from tests.formats.test_package_lists import WHOLE
 

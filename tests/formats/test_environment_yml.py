@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from envbuilder.conda.formats import environment_yml
-from envbuilder.conda.formats.environment_yml import EnvironmentFile
-from envbuilder.conda.formats.packages import CondaEntry, PackageList, PipEntry
 from envbuilder.documents.source import source_of
 from envbuilder.errors import DocumentError
+from envbuilder.formats import environment_yml
+from envbuilder.formats.environment_yml import EnvironmentFile
+from envbuilder.formats.packages import CondaEntry, PackageList, PipEntry
 from tests.golden_texts import Golden
 
 # Document 002's environment, as `conda env export` and people's own hands write such files.

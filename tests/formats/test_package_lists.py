@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envbuilder.conda.formats import conda_lock, explicit, pixi_lock
-from envbuilder.conda.formats.packages import CondaEntry, PackageList, PipEntry, in_order
 from envbuilder.documents.source import read as read_source
 from envbuilder.documents.source import source_of
 from envbuilder.errors import DocumentError, UsageError
+from envbuilder.formats import conda_lock, explicit, pixi_lock
+from envbuilder.formats.packages import CondaEntry, PackageList, PipEntry, in_order
 from tests.golden_texts import Golden
 
 DATA = Path(__file__).parent / "data"
@@ -304,6 +304,34 @@ def test_every_form_becomes_every_other() -> None:
         assert explicit.write(second) == explicit.write(WHOLE)
 
 
+PIXI = "version: 6\nenvironments:\n  default:\n    packages:\n      linux-64:\n"
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "line", "names"),
+    [
+        (
+            "conda-lock",
+            "version: 1\nmetadata: {platforms: [linux-64]}\npackage:\n- platform: linux-64\n"
+            "  manager: pip\n  name: x\n  version: '1'\n  url: git+https://x.example/x\n",
+            4,
+            [],
+        ),
+        ("pixi", f"{PIXI}      - pypi: ./\npackages:\n- {{pypi: ./, name: own}}\n", 6, []),
+        ("pixi", f"{PIXI}      - pypi: git+https://x.example/x\npackages: []\n", 6, []),
+        # Listed and not described: its URL says what it is, without a hash.
+        ("pixi", f"{PIXI}      - conda: {FORGE}/noarch/a-1-0.conda\n", 6, ["a"]),
+        ("pixi", f"{PIXI}      - pypi: https://x.example/b-1.0-py3-none-any.whl\n", 6, ["b"]),
+    ],
+)
+def test_a_package_outside_an_index_is_left_out_with_its_line(
+    form: str, text: str, line: int, names: list[str]
+) -> None:
+    found, notes = READERS[form](text)
+    assert [each.name for each in (*found.conda, *found.pip)] == names
+    assert [int(note.split(":")[1]) for note in notes] == [line]
+
+
 @pytest.mark.parametrize(
     ("form", "text"),
     [
@@ -332,26 +360,11 @@ def test_every_form_becomes_every_other() -> None:
             "version: 1\nmetadata: {platforms: [linux-64]}\npackage:\n- platform: linux-64\n"
             f"  manager: conda\n  url: {FORGE}/noarch/a-1-0.conda\n  hash: {{sha256: '12'}}\n",
         ),
-        (
-            "conda-lock",
-            "version: 1\nmetadata: {platforms: [linux-64]}\npackage:\n- platform: linux-64\n"
-            "  manager: pip\n  name: x\n  version: '1'\n  url: git+https://x.example/x\n",
-        ),
         ("conda-lock", "a: [1\n"),
         ("pixi", "version: 1\n"),
         ("pixi", "version: 6\n"),
         ("pixi", "version: 6\nenvironments:\n  dev: {}\n"),
         ("pixi", "version: 6\nenvironments:\n  default:\n    packages:\n      osx-64: []\n"),
-        (
-            "pixi",
-            "version: 6\nenvironments:\n  default:\n    packages:\n      linux-64:\n"
-            f"      - conda: {FORGE}/noarch/a-1-0.conda\n",
-        ),
-        (
-            "pixi",
-            "version: 6\nenvironments:\n  default:\n    packages:\n      linux-64:\n"
-            "      - pypi: ./\npackages:\n- {pypi: ./, name: own, version: '1'}\n",
-        ),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(form: str, text: str, golden: Golden) -> None:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envbuilder.conda.formats import environment_yml
-from envbuilder.conda.formats.match_spec import MatchSpec, parse
-from envbuilder.conda.formats.recipe import KnownNames, recipe_name, recipe_text
 from envbuilder.documents.source import source_of
+from envbuilder.formats import environment_yml
+from envbuilder.formats.match_spec import MatchSpec, parse
+from envbuilder.formats.recipe import KnownNames, recipe_name, recipe_text
 from tests.golden_texts import Golden
 
 KNOWN = KnownNames(

@@ -21,10 +21,11 @@ from pathlib import Path
 
 from envbuilder.conda.contents import read_records
 from envbuilder.conda.engine import Engine
-from envbuilder.conda.formats import conda_lock, environment_yml, explicit, pixi_lock
-from envbuilder.conda.formats.recipe import KnownNames, recipe_text
 from envbuilder.documents.source import source_of
 from envbuilder.errors import BuildError, DriftError, EnvbuildError
+from envbuilder.formats import conda_lock, environment_yml, explicit, pixi_lock
+from envbuilder.formats.foreign import read_text
+from envbuilder.formats.recipe import KnownNames, recipe_text
 from envbuilder.hang.stacks import _main_thread
 from envbuilder.images import BuildFile
 from envbuilder.images.build_file import read_build_file
@@ -105,6 +106,24 @@ def read_environment_yml(data: bytes) -> object:
         asked, notes = environment_yml.read(source_of(data, "file"), "linux-64")
         return recipe_text(asked, _NOTHING, "name", "x86_64", "file", notes)
     return None
+
+
+def read_any_format(data: bytes) -> object:
+    """A file whose contents say which format it has."""
+    with contextlib.suppress(EnvbuildError):
+        found = read_text(source_of(data, "file"), None, "linux-64", lambda _: None)
+        return recipe_text(found.asked, _NOTHING, "name", "x86_64", "file", found.notes)
+    return None
+
+
+# One file of each kind that people have.
+_KINDS = ("conda-list", "easyconfig", "spack", "open-ce", "pylock", "pyproject", "dockerfile")
+_KINDS += ("definition", "module-list", "lmod-collection", "requirements")
+_CORPUS = Path(__file__).parent.parent / "field" / "files"
+_FIELD = tuple(
+    next(file for file in sorted(_CORPUS.glob(f"*-{kind}/*")) if file.name != "truth.yaml")
+    for kind in _KINDS
+)
 
 
 def read_layout(data: bytes) -> object:
@@ -352,6 +371,11 @@ FOREIGN: dict[str, Parser] = {
         lambda data: _listed(lambda source: pixi_lock.read(source, "linux-64", "dev"), data),
         ((DATA / "pixi.lock").read_bytes(),),
         _YAML,
+    ),
+    "field-files": Parser(
+        read_any_format,
+        tuple(file.read_bytes() for file in _FIELD),
+        (b"%s", b" % ", b"${", b"<<EOF", b"^", b"@", b"%(version)s", b"(((", _DIGITS, *_YAML),
     ),
     "explicit-list": Parser(
         lambda data: _listed(explicit.read, data),

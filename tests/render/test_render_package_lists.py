@@ -10,11 +10,11 @@ import pytest
 import yaml
 from render_cases import prefix_of, shipped_knowledge
 
-from envbuilder.conda.formats import conda_lock, explicit, pixi_lock
-from envbuilder.conda.formats.lock import archives_of, packages_of
-from envbuilder.conda.formats.packages import PackageList
 from envbuilder.documents.source import Source, source_of
 from envbuilder.errors import DocumentError, UsageError
+from envbuilder.formats import conda_lock, explicit, pixi_lock
+from envbuilder.formats.lock import archives_of, packages_of
+from envbuilder.formats.packages import PackageList
 from envbuilder.knowledge.artifacts import CondaArchive, Wheel
 from envbuilder.model.plan import Lock, Plan
 from envbuilder.render.forms import FORMS

@@ -11,9 +11,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...conda.formats.environment_yml import pinned
-from ...conda.formats.lock import packages_of
 from ...errors import UsageError
+from ...formats.environment_yml import pinned
+from ...formats.lock import packages_of
 from ...knowledge.channels import CHANNEL_ORIGINS, match_spec, package_name, spec_name
 from ...knowledge.ranges import series_text
 from ...knowledge.rows import Component

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ...conda.formats import conda_lock, explicit, pixi_lock
-from ...conda.formats.lock import packages_of
-from ...conda.formats.packages import PackageList
 from ...errors import UsageError
+from ...formats import conda_lock, explicit, pixi_lock
+from ...formats.lock import packages_of
+from ...formats.packages import PackageList
 from ...model.plan import Lock
 from ...model.profiles import recipe_arguments
 from ..quoting import line

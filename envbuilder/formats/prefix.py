@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import Place, UsageError
-from ...target_tools.conda_packages import META, is_outside
-from ...target_tools.files import open_regular, parse_json
-from ...target_tools.names import without_credentials
-from ...text import shown
+from ..errors import Place, UsageError
+from ..target_tools.conda_packages import META, is_outside
+from ..target_tools.files import open_regular, parse_json
+from ..target_tools.names import without_credentials
+from ..text import shown
 from .packages import CondaEntry, PackageList, platform_of, url_fault
 from .reading import Reading
 

@@ -1,23 +1,25 @@
-"""pixi.lock, versions 5 and 6: https://pixi.sh/latest/workspace/lockfile/."""
+"""pixi.lock, versions 5 to 7: https://pixi.sh/latest/workspace/lockfile/."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
-from ...documents.source import Source
-from ...documents.tree import Node, Pairs
-from ...documents.yaml_nodes import parse
-from ...text import shown
+from ..documents.source import Source
+from ..documents.tree import Node, Pairs
+from ..documents.yaml_nodes import parse
+from ..text import shown
 from .packages import CondaEntry, PackageList, PipEntry
 from .reading import MOST_VALUES, Reading, node_at
 from .writing import yaml_text
 
 _AGAIN = "pixi lock writes such a file"
-_VERSIONS = ("5", "6")
+_VERSIONS = ("5", "6", "7")
 _KINDS = ("conda", "pypi")
 _CONDA, _PYPI = _KINDS
 DEFAULT = "default"
+_SCHEMES = ("http://", "https://", "file://")
 
 
 def read(
@@ -35,6 +37,7 @@ def read(
         place = root.index["version"][1].place
         message = f"pixi.lock has version {version}; envbuild reads versions {known}"
         reading.stop("package-list.unknown-version", place, message)
+    environment = _only(reading, root, environment)
     chosen = _chosen(reading, root, environment, "environment", "environments")
     channels = tuple(
         reading.clean(url, each.place)
@@ -42,33 +45,30 @@ def read(
         if (url := reading.text(each, "url"))
     )
     indexes = reading.texts(node_at(chosen, "indexes"), "indexes")
-    named = _chosen(reading, chosen, platform, "platform", "packages", listed=True)
-    for holder, taken, what in (
-        (node_at(root, "environments"), environment, "environment"),
-        (node_at(chosen, "packages"), platform, "platform"),
-    ):
-        for key, _ in reading.pairs(holder, what):
-            if key.text != taken:
-                reading.note(key.place, f"{what} {shown(key.text)} is left out")
+    key = _platform_key(reading, root, chosen, platform)
+    named = _chosen(reading, chosen, key, "platform", "packages", listed=True)
+    _note_others(reading, node_at(root, "environments"), environment, "environment")
+    _note_others(reading, node_at(chosen, "packages"), key, "platform")
     wanted = _locations(reading, named)
     conda: list[CondaEntry] = []
     pip: list[PipEntry] = []
     for kind, location, each in _rows(reading, root):
         if (kind, location) not in wanted:
             continue
-        del wanted[kind, location]
+        node = wanted.pop((kind, location))
         depends = "depends" if kind == _CONDA else "requires_dist"
         needs = reading.texts(node_at(each, depends), depends)
         if kind == _CONDA:
             size = reading.text(each, "size", required=False)
             entry = reading.conda(location, each.place, each, size, needs)
             conda += [entry] if entry else []
+        elif not location.startswith(_SCHEMES):
+            reading.note(node.place, f"{shown(location)} is left out: not a file of an index")
         else:
             file = reading.pip(each, location, each, needs)
             pip += [file] if file else []
-    for (kind, location), node in wanted.items():
-        message = f"{kind} {location} is missing in packages"
-        reading.wrong("package-list.undescribed-package", node.place, message)
+    conda += _undescribed_conda(reading, wanted)
+    pip += _undescribed_pip(reading, wanted)
     reading.check()
     found = PackageList(
         platform, channels, tuple(conda), tuple(pip), _clean(reading, indexes, root)
@@ -78,6 +78,61 @@ def read(
 
 def _clean(reading: Reading, urls: tuple[str, ...], root: Pairs) -> tuple[str, ...]:
     return tuple(reading.clean(each, root.place) for each in urls)
+
+
+def _note_others(reading: Reading, holder: Node | None, chosen: str, what: str) -> None:
+    for name, _ in reading.pairs(holder, what):
+        if name.text != chosen:
+            reading.note(name.place, f"{what} {shown(name.text)} is left out")
+
+
+def _only(reading: Reading, root: Pairs, environment: str) -> str:
+    """Return the environment, or the one that a file has under another name."""
+    names = [name for name, _ in reading.pairs(node_at(root, "environments"), "environments")]
+    if len(names) == 1 and names[0].text != environment:
+        reading.note(names[0].place, f"using the only environment, {shown(names[0].text)}")
+        return names[0].text
+    return environment
+
+
+def _platform_key(reading: Reading, root: Pairs, chosen: Pairs, platform: str) -> str:
+    """Return the key of a platform; from version 7 on platforms have names of their own."""
+    keys = [key.text for key, _ in reading.pairs(node_at(chosen, "packages"), "packages")]
+    if platform in keys:
+        return platform
+    for each in reading.mappings(node_at(root, "platforms"), "platforms"):
+        name = reading.text(each, "name")
+        if name in keys and reading.text(each, "subdir", required=False) == platform:
+            return str(name)
+    return platform
+
+
+def _undescribed_conda(
+    reading: Reading, wanted: dict[tuple[str, str], Pairs]
+) -> Iterator[CondaEntry]:
+    """Yield the conda packages that are listed and not described; note that they lack a hash."""
+    for (kind, url), node in wanted.items():
+        if kind == _CONDA:
+            reading.note(node.place, f"{shown(url)} is not described: it has no hash here")
+        entry = reading.conda(url, node.place) if kind == _CONDA else None
+        if entry:
+            yield entry
+
+
+def _undescribed_pip(reading: Reading, wanted: dict[tuple[str, str], Pairs]) -> Iterator[PipEntry]:
+    """Yield the wheels that are listed and not described, by their names; note every other file."""
+    # lazy import: few files list wheels without describing them
+    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+    for (kind, url), node in wanted.items():
+        if kind == _PYPI:
+            try:
+                name, version, _, _ = parse_wheel_filename(unquote(url.rpartition("/")[2]))
+            except InvalidWheelFilename:
+                reading.note(node.place, f"{shown(url)} is left out: not a wheel of an index")
+                continue
+            reading.note(node.place, f"{shown(url)} is not described: it has no hash here")
+            yield PipEntry(name, str(version), reading.clean(url, node.place), place=node.place)
 
 
 def _chosen(

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from ...documents.source import Source
-from ...errors import Place, UsageError
-from ...target_tools.names import without_credentials
-from ...text import shown
+from ..documents.source import Source
+from ..errors import Place, UsageError
+from ..target_tools.names import without_credentials
+from ..text import shown
 from .packages import NOARCH, CondaEntry, PackageList, in_order, platform_of
 from .reading import Reading
 

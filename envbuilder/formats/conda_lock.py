@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...base import canonical_json, sha256_text
-from ...documents.source import Source
-from ...documents.tree import Node, Pairs, Scalar
-from ...documents.yaml_nodes import parse
-from ...text import shown
+from ..base import canonical_json, sha256_text
+from ..documents.source import Source
+from ..documents.tree import Node, Pairs, Scalar
+from ..documents.yaml_nodes import parse
+from ..text import shown
 from .packages import DEFAULTS, OWN_CHANNELS, CondaEntry, PackageList, PipEntry
 from .reading import MOST_VALUES, Reading, node_at, pairs_at
 from .writing import yaml_text
@@ -60,12 +60,18 @@ def read(
         elif entry:
             pip.append(entry)
     reading.check()
-    others = [f"platform {each} is" for each in platforms if each != platform]
-    for what in (*others, *(f"the packages of category {name} are" for name in sorted(left))):
-        reading.note(root.place, f"{what} left out")
+    _note_others(reading, metadata, platform)
+    for name in sorted(left):
+        reading.note(root.place, f"the packages of category {name} are left out")
     channels += tuple(_further_channels(reading, channels, conda))
     found = PackageList(platform, channels, tuple(conda), tuple(pip)).sorted()
     return found, tuple(reading.notes)
+
+
+def _note_others(reading: Reading, metadata: Pairs | None, platform: str) -> None:
+    for item in reading.items(node_at(metadata, "platforms"), "platforms"):
+        if isinstance(item, Scalar) and item.text != platform:
+            reading.note(item.place, f"platform {shown(item.text)} is left out")
 
 
 def _further_channels(

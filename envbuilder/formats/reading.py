@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from ...documents.tree import Items, Node, Pairs, Scalar
-from ...errors import DocumentError, Place, Problem
-from ...redaction.secret_queries import without_secret_query
-from ...target_tools.names import without_credentials
-from ...text import shown
+from ..documents.tree import Items, Node, Pairs, Scalar
+from ..errors import DocumentError, Place, Problem
+from ..redaction.secret_queries import without_secret_query
+from ..target_tools.names import without_credentials
+from ..text import shown
 from .packages import CondaEntry, PipEntry, url_fault
 
 _HASHES = {"sha256": re.compile(r"[0-9a-f]{64}"), "md5": re.compile(r"[0-9a-f]{32}")}
@@ -148,21 +148,19 @@ class Reading:
     def pip(
         self, holder: Pairs, url: str, hashes: Pairs | None, depends: tuple[str, ...]
     ) -> PipEntry | None:
-        """Return a file of the package index; None, and a problem, where it is none."""
-        name, version = self.text(holder, "name"), self.text(holder, "version")
-        if name is None or version is None:
-            return None
+        """Return a file of the package index; None, and a note, where it is none."""
+        name = self.text(holder, "name", required=False) or url
         # A signed link is one of an index, and pip is asked for the file's release.
         found = self.clean(without_secret_query(url), holder.place)
         if not re.match(r"(https?|file)://", found):
-            self.wrong(
-                "package-list.not-from-index",
-                holder.place,
-                f"{shown(name)} comes from {shown(found)}: only files of an index (http, https or "
-                "file) are supported",
-                "publish it on an index, or remove it",
-            )
+            self.note(holder.place, f"{shown(name)} is left out: {shown(found)} is not of an index")
             return None
+        version = self.text(holder, "version")
+        if version is None:
+            return None
+        if not found.endswith(".whl"):
+            place = holder.index["url"][1].place if "url" in holder.index else holder.place
+            self.note(place, f"{shown(name)} has no wheel: it is compiled")
         sha256 = self.hash(hashes, "sha256")
         return PipEntry(name, version, found, sha256, depends, holder.place)
 

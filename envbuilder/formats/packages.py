@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
-from ...errors import Place
+from ..errors import Place
 
 ENDINGS = (".conda", ".tar.bz2")
 NOARCH = "noarch"

@@ -10,12 +10,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...documents.source import Source
-from ...documents.tree import Node, Pairs, Scalar
-from ...documents.yaml_nodes import parse
-from ...errors import Place
-from ...target_tools.names import without_credentials
-from ...text import shown
+from ..documents.source import Source
+from ..documents.tree import Node, Pairs, Scalar
+from ..documents.yaml_nodes import parse
+from ..errors import Place
+from ..target_tools.names import without_credentials
+from ..text import shown
 from .packages import PackageList, spec_name, url_fault
 from .reading import Reading, node_at
 from .writing import yaml_text
@@ -31,16 +31,22 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class EnvironmentFile:
-    """What an environment.yml says.
+    """What a file asks for: an environment.yml, or another one in its terms.
 
-    ``specs``: MatchSpecs, or URLs of packages. ``pip``: lines of a requirements file. ``places``:
-    where each spec and line of pip is written. ``only_pip``: there is no conda in it at all.
+    ``specs``: MatchSpecs, or URLs of packages. ``pip``: lines of a requirements file. ``software``:
+    names of Spack or EasyBuild, or of components, each with bounds. ``modules``: names to load, in
+    order. ``toolchain``: a generation of EasyBuild's. ``image``: the base. ``places``: where each
+    spec, line, name and module is written. ``only_pip``: there is no conda in it at all.
     """
 
     name: str | None = None
     channels: tuple[str, ...] = ()
     specs: tuple[str, ...] = ()
     pip: tuple[str, ...] = ()
+    software: tuple[tuple[str, str], ...] = ()
+    modules: tuple[str, ...] = ()
+    toolchain: str | None = None
+    image: str | None = None
     variables: tuple[tuple[str, str], ...] = ()
     only_pip: bool = False
     places: dict[str, Place] = field(default_factory=dict, compare=False, hash=False)

@@ -9,21 +9,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ...base import Line, Name, fits
-from ...errors import Place
-from ...knowledge.channels import SUBDIRS
-from ...knowledge.ranges import ANY_VERSION
-from ...knowledge.terms import Arch
-from ...knowledge.urls import ChannelName, CleanUrl
-from ...model.recipe import FreeVariable, PipRequirement
-from ...target_tools.names import normalize
-from ...text import shown
+from ..base import Line, ModuleName, Name, fits
+from ..errors import Place
+from ..knowledge.channels import SUBDIRS
+from ..knowledge.ranges import ANY_VERSION, VersionRange
+from ..knowledge.terms import Arch
+from ..knowledge.urls import ChannelName, CleanUrl
+from ..machine.modules.names import provided_by_name
+from ..model.recipe import FreeVariable, PipRequirement
+from ..target_tools.names import normalize
+from ..text import shown
+from .availability import unavailable
 from .environment_yml import EnvironmentFile
 from .match_spec import MatchSpec, parse
-from .packages import DEFAULTS, OWN_CHANNELS, CondaEntry
+from .packages import DEFAULTS, OWN_CHANNELS, CondaEntry, url_fault
 from .writing import yaml_text
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 # Where conda looks a channel's name up: https://docs.conda.io/projects/conda, "channel_alias".
 _ALIAS = "https://conda.anaconda.org"
@@ -37,6 +42,8 @@ _LINKS = ("-f", "--find-links")
 _EDITABLE = "an editable package is a local folder, not a release"
 _FILE = "copy the lines of that file into this one"
 _WHY = {"-e": _EDITABLE, "--editable": _EDITABLE, "-r": _FILE, "--requirement": _FILE}
+# The variables of markers that every cluster has in common.
+_LINUX = {"os_name": "posix", "sys_platform": "linux", "platform_system": "Linux"}
 # Every environment of envbuild has it.
 _SET_ANYWAY = {("PYTHONNOUSERSITE", "1")}
 
@@ -45,7 +52,9 @@ _SET_ANYWAY = {("PYTHONNOUSERSITE", "1")}
 class KnownNames:
     """What is known of names: components by what conda and pip call them, channels by their URLs.
 
-    ``pip_variants``: components by other distributions with the same contents. ``built``:
+    ``pip_variants``: components by other distributions with the same contents. ``others``:
+    components by the names that Spack, EasyBuild and people have. ``modules``: by the stems of
+    modules. ``built``:
     components that are built, never taken as packages. ``tools``: those that every
     environment needs anyway, so that a file says nothing by them. ``bundled``: distributions that
     every environment gets anyway.
@@ -55,6 +64,8 @@ class KnownNames:
     pip: Mapping[str, str]
     channels: Mapping[str, str]
     pip_variants: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)
+    modules: Mapping[str, str] = field(default_factory=dict)
     named_channels: frozenset[str] = frozenset()
     built: frozenset[str] = frozenset()
     tools: frozenset[str] = frozenset()
@@ -63,8 +74,12 @@ class KnownNames:
 
 @dataclass
 class _Draft:
-    """What is gathered for a recipe. ``lost``: place and text of what it cannot say."""
+    """What is gathered for a recipe. ``lost``: place and text of what it cannot say.
 
+    ``built_at``: where a runtime that is built is named.
+    """
+
+    arch: Arch
     stack: dict[str, str] = field(default_factory=dict)
     conda: list[str] = field(default_factory=list)
     pip: list[str] = field(default_factory=list)
@@ -73,6 +88,7 @@ class _Draft:
     further_indexes: list[str] = field(default_factory=list)
     links: list[str] = field(default_factory=list)
     runtime: dict[str, Any] = field(default_factory=dict)
+    built_at: Place | None = None
     lost: list[tuple[Place | None, str]] = field(default_factory=list)
 
 
@@ -89,14 +105,23 @@ def recipe_text(
     *origin*: the file's name, for people. *notes*: what was said of it when it was read. The recipe
     holds all these lines as comments.
     """
-    draft = _Draft()
+    draft = _Draft(arch)
     channels = [] if asked.only_pip else _channels(asked, known, draft)
     for spec in asked.specs:
         _add_conda(draft, spec, asked.places.get(spec), known)
     for line in asked.pip:
         _add_pip(draft, line, asked.places.get(line), known)
+    for software, bounds in asked.software:
+        _add_software(draft, software, bounds, asked.places.get(software), known)
+    for module in asked.modules:
+        _add_module(draft, module, asked.places.get(module), known)
     for variable, value in asked.variables:
         _add_variable(draft, variable, value)
+    if draft.built_at and "flags" not in draft.runtime:
+        package = draft.runtime["package"]
+        draft.lost.append((draft.built_at, f"state the build flags of {package} under runtime"))
+    has_index = bool(draft.index or draft.further_indexes or draft.links)
+    draft.lost += unavailable(asked, has_index=has_index)
     if "python" not in draft.stack:
         draft.stack = {"python": ANY_VERSION, **draft.stack}
     said: dict[str, Any] = {
@@ -106,6 +131,7 @@ def recipe_text(
         "arch": [arch],
         "backend": "virtualenv" if asked.only_pip else "conda",
         "channels": channels,
+        "toolchain": asked.toolchain,
         "stack": draft.stack,
         "conda-packages": draft.conda,
         "packages": draft.pip,
@@ -152,16 +178,27 @@ def _add_conda(draft: _Draft, text: str, place: Place | None, known: KnownNames)
         return
     for each in spec.unsaid:
         draft.lost.append((place, f"{shown(each)} of {shown(text)} is left out"))
-    component, wanted = known.conda.get(spec.name), spec.range
-    if component and component not in known.tools | known.built and wanted:
-        draft.stack[component] = wanted
+    component, bounds = known.conda.get(spec.name), spec.range
+    variant = known.pip_variants.get(spec.name)
+    if component in known.built and bounds:
+        _add_runtime(draft, str(component), bounds, place)
+    elif variant and bounds:
+        # It requires the component itself, of this release.
+        draft.stack.setdefault(variant, bounds)
+        draft.conda.append(spec.text)
+    elif component in draft.stack:
+        draft.conda.append(spec.text)
+    elif component and component not in known.tools and bounds:
+        draft.stack[component] = bounds
         if spec.build:
             draft.conda.append(spec.text)
     elif component not in known.tools or spec.text != spec.name:
         draft.conda.append(spec.text)
 
 
-def _spec_of_url(url: str) -> MatchSpec:
+def _spec_of_url(url: str) -> MatchSpec | None:
+    if url_fault(url.partition("#")[0]):
+        return None
     entry = CondaEntry(url.partition("#")[0])
     return MatchSpec(entry.name, f"=={entry.version}", entry.build, (f"address {entry.channel}",))
 
@@ -178,27 +215,87 @@ def _add_pip(draft: _Draft, line: str, place: Place | None, known: KnownNames) -
         _add_option(draft, option["name"], (option["value"] or "").strip(), lost)
         return
     try:
-        wanted = Requirement(line)
+        requirement = Requirement(line)
     except InvalidRequirement:
         lost("not a package of an index with name and version")
         return
-    if wanted.url or not fits(PipRequirement, line):
+    if requirement.url or not fits(PipRequirement, line):
         lost("a recipe accepts only packages of indexes, by name and version")
-        return
-    name = normalize(wanted.name)
+    elif _applies(requirement, draft.arch) is False:
+        lost("its marker is false on this platform")
+    elif normalize(requirement.name) not in known.bundled:
+        _add_requirement(draft, line, requirement, place, known)
+
+
+def _add_requirement(
+    draft: _Draft, line: str, requirement: Requirement, place: Place | None, known: KnownNames
+) -> None:
+    """Add a package of an index: the runtime, a component, or a further package."""
+    name, bounds = normalize(requirement.name), str(requirement.specifier) or ANY_VERSION
     component = known.pip.get(name) or known.pip_variants.get(name)
-    bounds = str(wanted.specifier) or ANY_VERSION
-    if name in known.bundled:
-        return
+    is_plain = _applies(requirement, draft.arch) is True and not requirement.extras
     if component in known.built:
-        draft.runtime = {"package": component, "version": bounds}
-        draft.lost.append((place, f"state the build flags of {name} under runtime"))
-    elif component and component not in draft.stack and not wanted.marker and not wanted.extras:
+        _add_runtime(draft, str(component), bounds, place)
+        if requirement.extras:
+            extras = ", ".join(sorted(requirement.extras))
+            draft.lost.append((place, f"the extras of {name} are left out: {extras}"))
+    elif component and component not in draft.stack and is_plain:
         draft.stack[component] = bounds
         if name in known.pip_variants:
             draft.lost.append((place, f"{name} is read as the component {component}"))
     else:
         draft.pip.append(line)
+
+
+def _applies(requirement: Requirement, arch: Arch) -> bool | None:
+    """Return whether a requirement's marker is true; None: that depends on the Python."""
+    marker = requirement.marker
+    if marker is None:
+        return True
+    values = {**_LINUX, "platform_machine": arch}
+    unquoted = re.sub(r"'[^']*'|\"[^\"]*\"", "", str(marker))
+    variables = set(re.findall(r"[a-z_]+", unquoted)) - {"and", "or", "in", "not"}
+    try:
+        return marker.evaluate(values) if variables <= values.keys() else None
+    except ValueError:  # such as sys_platform ~= 'linux'
+        return None
+
+
+def _add_runtime(draft: _Draft, component: str, bounds: str, place: Place | None) -> None:
+    draft.runtime = {"package": component, "version": bounds}
+    draft.built_at = place
+
+
+def _add_software(
+    draft: _Draft, name: str, bounds: str, place: Place | None, known: KnownNames
+) -> None:
+    """Add a package of Spack or EasyBuild: a component, or a loss."""
+    # Spack puts py- before the names of Python's packages.
+    names = (name, name.removeprefix("py-"))
+    found = (known.others.get(normalize(each)) or known.modules.get(each.lower()) for each in names)
+    component = next(filter(None, found), None)
+    if component in known.tools and bounds == ANY_VERSION:
+        return
+    if component is None or component in known.tools or not fits(VersionRange, bounds):
+        draft.lost.append((place, f"{shown(name)} {shown(bounds)} is left out: not a component"))
+    elif component in known.built:
+        draft.runtime = {"package": component, "origin": "module", "version": bounds}
+    elif draft.stack.setdefault(component, bounds) != bounds:
+        why = f"the stack has {component} {draft.stack[component]}"
+        draft.lost.append((place, f"{shown(name)} {bounds} is left out: {why}"))
+
+
+def _add_module(draft: _Draft, module: str, place: Place | None, known: KnownNames) -> None:
+    """Add a module to load: that of a component, or a loss."""
+    provided = provided_by_name(module, known.modules)
+    component, release = next(iter(provided.items()), (None, ""))
+    if component is None or not fits(ModuleName, module):
+        draft.lost.append((place, f"the module {shown(module)} is left out: not a component"))
+    elif component in known.built:
+        draft.runtime = {"package": component, "origin": "module", "version": f"=={release}"}
+    elif draft.stack.setdefault(component, module) != module:
+        why = f"the stack has {draft.stack[component]}"
+        draft.lost.append((place, f"the module {shown(module)} is left out: {why}"))
 
 
 def _add_option(draft: _Draft, name: str, value: str, lost: Callable[[str], None]) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ...base import fits
-from ...knowledge.ranges import check_range
-from ...knowledge.terms import PlainVersion
-from ...model.recipe import CondaSpec
+from ..base import fits
+from ..knowledge.ranges import check_range
+from ..knowledge.terms import PlainVersion
+from ..model.recipe import CondaSpec
 
 _PARTS = re.compile(
     r"(?:(?P<channel>[^\s\[\]]+)::)?(?P<name>[A-Za-z0-9_][A-Za-z0-9_.+-]*)"

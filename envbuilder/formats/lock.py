@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from ...base import WANTED
-from ...errors import DocumentError, Problem
-from ...knowledge.artifacts import CondaArchive
-from ...knowledge.channels import SUBDIRS
-from ...model.plan import Lock
+from ..base import WANTED
+from ..errors import DocumentError, Problem
+from ..knowledge.artifacts import CondaArchive
+from ..knowledge.channels import SUBDIRS
+from ..model.plan import Lock
 from .packages import CondaEntry, PackageList, PipEntry
 
 
