@@ -14,6 +14,7 @@ from ..model.outcome import CheckResult
 from ..resolve.pool import roles
 from ..resolve.stated_facts import (
     check_component,
+    stated_distributions,
     stated_facts,
     stated_versions,
     unknown_release,
@@ -96,7 +97,9 @@ def check(
         for component, origin in (listed.origins if listed else {}).items()
         if component not in stated
     }
-    matches = match(knowledge, StackFacts(versions, about, {**from_list, **origins}))
+    names = {**(listed.distributions if listed else {}), **stated_distributions(words, knowledge)}
+    stack = StackFacts(versions, about, {**from_list, **origins}, names)
+    matches = match(knowledge, stack)
     return CheckResult(
         asked=(*(f"{name}=={text}" for name, text in versions.items()), *drivers),
         rows=tuple(row_match(each) for each in matches),

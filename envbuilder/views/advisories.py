@@ -56,6 +56,8 @@ def _fields(value: Row) -> Iterator[tuple[str, str]]:
     for label, text in (("fix", value.fix), ("symptom", value.symptom), ("note", value.note)):
         if text:
             yield label, text
+    if value.replaced_by:
+        yield "now", f"{value.replaced_by}, which says the same for all releases"
     if value.demoted:
         yield "demoted", value.demoted
     yield "evidence", value.evidence

@@ -25,10 +25,11 @@ _MOST_LINES = 10
 
 @dataclass(frozen=True)
 class ComponentList:
-    """Components with their versions, and where each comes from."""
+    """Components with their versions, where each comes from, and the names of their packages."""
 
     versions: Mapping[str, str]
     origins: Mapping[str, Origin]
+    distributions: Mapping[str, str]
 
 
 def load_software(file: Path, pipe: BinaryIO, context: Context) -> ComponentList:
@@ -46,6 +47,7 @@ def load_software(file: Path, pipe: BinaryIO, context: Context) -> ComponentList
         context.reporter.warn(f"{place}:{line.line}: not read: {shown(line.text, 120)}")
     versions: dict[str, str] = {}
     origins: dict[str, Origin] = {}
+    distributions: dict[str, str] = {}
     for entry, component, version in _components(listed, components):
         if versions.setdefault(component, version) != version:
             raise UsageError(
@@ -55,11 +57,12 @@ def load_software(file: Path, pipe: BinaryIO, context: Context) -> ComponentList
                 "a stack has one version: remove one of the lines",
             )
         origins.setdefault(component, entry.origin)
+        distributions.setdefault(component, normalize(entry.name))
     others = len(listed) - len(versions)
     context.reporter.say(
         f"{place}: {counted(len(versions), 'component')}, {counted(others, 'other package')}"
     )
-    return ComponentList(versions, origins)
+    return ComponentList(versions, origins, distributions)
 
 
 def _components(
