@@ -10,8 +10,8 @@ from ..errors import KnownBadError, NoSolutionError, Place, Problem
 from ..knowledge import matching
 from ..knowledge.channels import channel_name, package_name
 from ..knowledge.conda_order import conda_matches
-from ..knowledge.ranges import ANY_VERSION
-from ..knowledge.releases import fit_text
+from ..knowledge.ranges import ANY_VERSION, matches
+from ..knowledge.releases import fit_text, glibc_suffices
 from ..knowledge.rows import Advisory, Knowledge, Row
 from ..machine.modules.names import statement, unread_modules
 from ..machine.modules.variants import loaded_as
@@ -284,11 +284,32 @@ def _nothing_there(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator
             yield f"available {want.component}: {listing}{more}"
         elif len(members) > 1:
             yield f"nothing provides {want.component}"
+        yield from _unsuitable(inputs.request, want.component, constraint)
         yield from _hidden(inputs.request, want.component, constraint)
         for name, refused in sorted(inputs.request.refused):
             if name == want.component:
                 who = "channels do" if inputs.request.backend.channels else "package index does"
                 yield f"the {who} not have {name} {refused}"
+
+
+def _unsuitable(request: Request, component: str, constraint: str) -> Iterator[str]:
+    """Say which releases have wheels for other machines alone, and which: glibc, architecture."""
+    releases = request.knowledge.releases.get(component, ())
+    if names_module(constraint) or "pip" not in request.site.origins:
+        return
+    found: dict[str, list[str]] = {}
+    for each in releases:
+        if not matches(each.version, constraint):
+            continue
+        if each.arch and request.arch not in each.arch:
+            needs = f"has wheels for {' and '.join(each.arch)} alone, not {request.arch}"
+        elif each.glibc and not glibc_suffices(each, request.glibc):
+            needs = f"needs glibc {each.glibc}, and the site has {request.glibc}"
+        else:
+            continue
+        found.setdefault(needs, []).append(each.version)
+    for needs, versions in found.items():
+        yield f"{component} {' to '.join(dict.fromkeys((versions[0], versions[-1])))} {needs}"
 
 
 def _module_text(inputs: ProblemInputs, module: str, component: str) -> str:

@@ -64,7 +64,8 @@ def wheel_table(
     if not silent:
         findings += [*_vendors(knowledge, pool, facts), *_series(pool)]
     of_gpus = [*_drivers(knowledge, pool, facts), *_gpus(pool, facts)]
-    rows = {row.id: row for row in knowledge.advisories if row.replaced_by}
+    every: tuple[Advisory | Coupling, ...] = (*knowledge.advisories, *knowledge.couplings)
+    rows = {row.id: row for row in every if row.replaced_by}
     replaced = {name: rows[name] for name in allow if name in rows}
     return tuple(
         _rule(one, reason, silent and each in of_gpus)
@@ -74,7 +75,10 @@ def wheel_table(
 
 
 def _waived(
-    each: _WheelRule, pool: Pool, allow: Mapping[str, str], replaced: Mapping[str, Advisory]
+    each: _WheelRule,
+    pool: Pool,
+    allow: Mapping[str, str],
+    replaced: Mapping[str, Advisory | Coupling],
 ) -> Iterator[tuple[_WheelRule, str | None]]:
     """Yield the rule with its waiver; apart, for releases of rows that it replaces, with theirs.
 
@@ -82,12 +86,20 @@ def _waived(
     """
     first = each.slots[0]
     for name, row in replaced.items():
-        covered = first & pool.within(row.component, row.affected)
+        covered = first & _releases_of(row, pool)
         if row.replaced_by == each.id and covered:
             yield each._replace(id=name, slots=(covered, *each.slots[1:])), allow[name]
             first -= covered
     if first:
         yield each._replace(slots=(first, *each.slots[1:])), allow.get(each.id)
+
+
+def _releases_of(row: Advisory | Coupling, pool: Pool) -> frozenset[str]:
+    """Return the candidates that a row is about."""
+    if isinstance(row, Advisory):
+        return pool.within(row.component, row.affected)
+    component, selection = next(iter(row.given.items()))
+    return pool.selected(component, selection)
 
 
 def _rule(each: _WheelRule, reason: str | None, silent: bool) -> GroundRule:

@@ -141,6 +141,47 @@ def test_a_gpu_that_no_row_reads_and_unknown_modules_are_reported(tmp_path: Path
         assert word in notes
 
 
+def test_a_refusal_states_the_figures(tmp_path: Path) -> None:
+    """The glibc, the Pythons, and both requirements of a pair."""
+    texts = {}
+    for stack in (
+        'pytorch: "==2.2.2", python: ">=3.13"',
+        'tensorflow: "==2.14.1", keras: "==3.5.0"',
+        'tensorflow: "==2.13.0", numpy: "==1.25.2"',
+        'pytorch-lightning: "==2.5.0", pytorch: "==1.13.1"',
+    ):
+        modules = '  - {name: Python/3.13.1, provides: {python: "3.13.1"}, python: /sw/py3}\n'
+        text = stack if "python:" in stack else f'{stack}, python: "<3.12"'
+        recipe = RECIPE.replace('python: "*", ', "")
+        (tmp_path / "ours.yaml").write_text(
+            recipe.format(stack=text, runtime="distributed-dl-training", more="")
+        )
+        site = site_file(tmp_path, modules=modules)
+        words = ["plan", str(tmp_path / "ours.yaml"), "--site", str(site)]
+        done = CliRunner().invoke(app, words, env={"PATH": "/usr/bin:/bin"})
+        assert done.exit_code in (3, 4)
+        assert "\n  1. " in done.stderr
+        texts[stack.partition(":")[0] + stack.split()[2]] = " ".join(done.stderr.split())
+    python, keras, numpy, torch = texts.values()
+    assert "3.8 to 3.12" in python
+    assert ">=2.14.0,<2.15" in keras
+    assert ">=1.22,<=1.24.3" in numpy
+    assert ">=2.1.0" in torch
+
+
+def test_undecided_rows_are_one_line_with_the_facts_to_state(tmp_path: Path) -> None:
+    recipe = tmp_path / "ours.yaml"
+    stack = 'pytorch: "==2.11.*", nccl: "*"'
+    recipe.write_text(RECIPE.format(stack=stack, runtime="torch-distributed", more=""))
+    words = ["plan", str(recipe), "--site", str(site_file(tmp_path))]
+    done = CliRunner().invoke(app, words, env={"PATH": "/usr/bin:/bin"})
+    assert done.exit_code == 0
+    assert "kernel" in done.stdout.partition("  state ")[2].partition("in site nodes")[0]
+    assert "NCCL-021" not in done.stdout
+    verbose = CliRunner().invoke(app, [*words, "--verbose"], env={"PATH": "/usr/bin:/bin"})
+    assert "unknown  NCCL-021" in verbose.stdout
+
+
 def test_an_index_has_no_mpi_for_the_network_of_cray_mpich(tmp_path: Path) -> None:
     cray = "  - {name: cray-mpich/8.1.29}\n"
     code, value = plan(tmp_path, 'mpich: "*"', "distributed-dl-training", modules=cray)
