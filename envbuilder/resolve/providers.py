@@ -184,7 +184,10 @@ def _of_index(
     if known is None or known.pip is None:
         return
     stated = _stated_build(request.recipe.stack.get(component, ""))
+    variant = request.recipe.pip_names.get(component)
     for release in request.knowledge.releases.get(component, ()):
+        if variant and release.pip and release.pip != variant:
+            continue
         for origin in _index_origins(request, known, component):
             # Sources run wherever they are built.
             built = origin == "build"
@@ -194,7 +197,7 @@ def _of_index(
             fitting = frozenset(each.id for each in pythons if fits(release, each.version))
             if fitting or not strict:
                 limited = fitting if len(fitting) < len(pythons) else None
-                name = request.recipe.pip_names.get(component, release.pip or known.pip)
+                name = variant or release.pip or known.pip
                 yield _outside(request, component, release.version, origin, name, limited)
                 if stated and stated.partition("+")[0] == release.version and not built:
                     yield _outside(request, component, stated, origin, name, limited)

