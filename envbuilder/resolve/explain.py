@@ -293,23 +293,23 @@ def _nothing_there(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator
 
 
 def _unsuitable(request: Request, component: str, constraint: str) -> Iterator[str]:
-    """Say which releases have wheels for other machines alone, and which: glibc, architecture."""
-    releases = request.knowledge.releases.get(component, ())
-    if names_module(constraint) or "pip" not in request.site.origins:
+    """Say for which architectures, or for which glibc, the wheels are that a line admits."""
+    releases = [
+        release
+        for release in request.knowledge.releases.get(component, ())
+        if not names_module(constraint) and matches(release.version, constraint)
+    ]
+    if "pip" not in request.site.origins or not releases:
         return
-    found: dict[str, list[str]] = {}
-    for each in releases:
-        if not matches(each.version, constraint):
-            continue
-        if each.arch and request.arch not in each.arch:
-            needs = f"has wheels for {' and '.join(each.arch)} alone, not {request.arch}"
-        elif each.glibc and not glibc_suffices(each, request.glibc):
-            needs = f"needs glibc {each.glibc}, and the site has {request.glibc}"
-        else:
-            continue
-        found.setdefault(needs, []).append(each.version)
-    for needs, versions in found.items():
-        yield f"{component} {' to '.join(dict.fromkeys((versions[0], versions[-1])))} {needs}"
+    here = [release for release in releases if not release.arch or request.arch in release.arch]
+    if not here:
+        archs = sorted({arch for release in releases for arch in release.arch})
+        yield f"its wheels are for {' and '.join(archs)}, not {request.arch}"
+    for release in reversed(here):
+        if not glibc_suffices(release, request.glibc):
+            needs = f"glibc {release.glibc}, and the site has {request.glibc}"
+            yield f"the wheels of {component} {release.version} need {needs}"
+            return
 
 
 def _module_text(inputs: ProblemInputs, module: str, component: str) -> str:
