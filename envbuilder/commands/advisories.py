@@ -14,6 +14,7 @@ from ..model.outcome import CheckResult
 from ..resolve.pool import roles
 from ..resolve.stated_facts import (
     check_component,
+    stated_distributions,
     stated_facts,
     stated_versions,
     unknown_release,
@@ -96,8 +97,9 @@ def check(
         for component, origin in (listed.origins if listed else {}).items()
         if component not in stated
     }
+    names = {**(listed.distributions if listed else {}), **stated_distributions(words, knowledge)}
     # What a list contains was built by somebody else, without envbuild's remedies.
-    stack = StackFacts(versions, about, {**from_list, **origins}, by_envbuild=listed is None)
+    stack = StackFacts(versions, about, {**from_list, **origins}, names, by_envbuild=listed is None)
     matches = match(knowledge, stack)
     return CheckResult(
         asked=(*(f"{name}=={text}" for name, text in versions.items()), *drivers),

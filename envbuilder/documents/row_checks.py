@@ -8,6 +8,7 @@ from typing import Any
 
 from ..knowledge.conditions import OPERATIONS, Condition
 from ..knowledge.files import Advisories, Components, Couplings, Flags, Toolchains, Versions
+from ..knowledge.names import package_names
 from ..knowledge.ranges import ANY_VERSION, check_range, matches, sort_key
 from ..knowledge.rows import Knowledge, Ranges, Row, Selection, Selector
 from ..text import nearest, shown, unknown
@@ -151,10 +152,18 @@ def _versions(checks: RowChecks, value: Versions) -> Faults:
     for key, names in (
         ("releases", value.releases),
         ("existing", value.existing),
+        ("builds", value.builds),
         ("source-trees", value.source_trees),
     ):
         for name in names:
             yield from checks.component(name, (key, name, KEY))
+    distributions = package_names(checks.known.components)
+    for name, releases in value.releases.items():
+        for n, release in enumerate(releases):
+            for required in release.requires:
+                if required not in distributions:
+                    at = ("releases", name, n, "requires", required, KEY)
+                    yield "component.unknown", at, unknown("distribution", required, distributions)
     for channel, held in value.channels.items():
         for name in held.packages:
             yield from checks.component(name, ("channels", channel, "packages", name, KEY))

@@ -6,7 +6,7 @@ error without a word; a fact that was misspelt is asked for by nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import get_args
 
 from ..base import fits
@@ -48,6 +48,23 @@ def fact_fault(name: str, word: str, knowledge: Knowledge) -> tuple[str, ...] | 
         return None
     more = f"; {_NO_NETWORK}" if name == "network" else ""
     return unknown(name, word, choices), f"valid: {', '.join(choices)}{more}"
+
+
+def unread_gpus(gpus: Iterable[str], knowledge: Knowledge) -> list[str]:
+    """Return the GPUs that no row asks for and no wheel is recorded to have code for, sorted.
+
+    Looks for their names in the texts of conditions: to parse all of them takes 30 ms.
+    """
+    recorded = {gpu for builds in knowledge.builds.values() for each in builds for gpu in each.gpus}
+    rows = (*knowledge.advisories, *knowledge.couplings, *knowledge.flag_rules)
+    return sorted(
+        gpu for gpu in {*gpus} - recorded if not any(f"'{gpu}'" in row.when for row in rows)
+    )
+
+
+def nothing_known(gpu: str) -> str:
+    """Return the message about a GPU that no row reads."""
+    return f"nothing is known about {gpu}: no advisory and no recorded wheel names this GPU"
 
 
 _NO_NETWORK = "a site that has only another network has none of these"

@@ -14,14 +14,17 @@ from .rows import (
     Advisory,
     Component,
     Coupling,
+    CudaDriver,
     Existing,
     Flag,
     FlagRule,
     Generation,
     Release,
     ToolchainKind,
+    WheelBuild,
 )
 from .symptoms import Symptom
+from .terms import PlainVersion
 
 
 class Components(Document):
@@ -33,7 +36,7 @@ class Versions(Document):
     """The known releases, as of *recorded*.
 
     ``releases``: releases on the Python package index, with the facts that an installer needs;
-    ``existing``: releases of all other components.
+    ``existing``: releases of all other components. ``builds``: what wheels contain.
     """
 
     schema_: Literal[1] = Field(alias="schema")
@@ -41,6 +44,8 @@ class Versions(Document):
     source: Line
     releases: dict[Name, tuple[Release, ...]] = Field(default_factory=dict)
     existing: dict[Name, Existing] = Field(default_factory=dict)
+    builds: dict[Name, tuple[WheelBuild, ...]] = Field(default_factory=dict)
+    cuda_drivers: dict[PlainVersion, CudaDriver] = Field(default_factory=dict)
     source_trees: dict[Name, SourceTrees] = Field(default_factory=dict)
     channels: dict[Name, Channel] = Field(
         default_factory=dict, description="The conda channels and their packages."

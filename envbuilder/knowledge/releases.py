@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from packaging.specifiers import InvalidSpecifier
 
-from .ranges import ANY_VERSION, matches, series
+from .ranges import ANY_VERSION, matches, series, sort_key
 from .rows import Release
 
 # What tells one glibc from another: its releases are 2.17, 2.28, ...
 _GLIBC_PARTS = 2
+# So many ranges of releases with the same Pythons are listed.
+_MOST_FITS = 3
 
 
 def runs(release: Release, arch: str, glibc: str | None, python: str) -> bool:
@@ -44,3 +48,26 @@ def admits(release: Release, python: str) -> bool:
         return matches(python, release.requires_python or ANY_VERSION)
     except InvalidSpecifier:
         return False
+
+
+def pythons_text(release: Release) -> str:
+    """Return the Pythons of its wheels in words; '' if it is for all of them."""
+    if not release.pythons:
+        return f"Python {release.requires_python}" if release.requires_python else ""
+    ordered = sorted(release.pythons, key=sort_key)
+    ends = ordered[:: max(1, len(ordered) - 1)]
+    return f"Python {' to '.join(ends)}"
+
+
+def fit_text(component: str, releases: Sequence[Release]) -> str:
+    """Return which Pythons releases of a component are for, the newest first; '' if unknown."""
+    texts: dict[str, list[str]] = {}
+    for each in sorted(releases, key=lambda one: sort_key(one.version), reverse=True):
+        if pythons_text(each):
+            texts.setdefault(pythons_text(each), []).append(each.version)
+    listed = [
+        f"{' to '.join(dict.fromkeys((versions[-1], versions[0])))} for {text}"
+        for text, versions in texts.items()
+    ]
+    more = f" and {len(listed) - _MOST_FITS} more" if len(listed) > _MOST_FITS else ""
+    return f"{component} {', '.join(listed[:_MOST_FITS])}{more}" if listed else ""

@@ -15,7 +15,7 @@ from .conditions import Condition, parse
 from .entries import RuntimeName
 from .ranges import VersionRange
 from .symptoms import Pattern, Symptom
-from .terms import AdvisoryId, Api, Arch, Origin, PlainVersion, Severity
+from .terms import AdvisoryId, Api, Arch, GpuVendor, Origin, PlainVersion, Severity
 
 STEMS = ("components", "versions", "symptoms", "advisories", "couplings", "toolchains", "flags")
 """The files of a folder of knowledge, in the order of reading and hashing."""
@@ -118,6 +118,13 @@ class Component(Document):
         "installed by these.",
     )
     gpu: bool = Field(default=False, description="Whether a stack with this component needs GPUs.")
+    gpu_vendor: GpuVendor | None = Field(
+        default=None, description="The vendor whose GPUs alone it is for."
+    )
+    sole_mpi: bool = Field(
+        default=False,
+        description="Whether no other MPI reaches the network of a site that has a module of it.",
+    )
     site_tuned: bool = Field(
         default=False,
         description="Whether sites build it for their network and GPUs. A plan that takes it from "
@@ -147,6 +154,45 @@ class Release(Document):
     glibc: PlainVersion | None = Field(
         default=None, description="The oldest glibc on which all its binary wheels run."
     )
+    pip: Line | None = Field(
+        default=None, description="Name of its distribution (default: that of the component)."
+    )
+    requires: dict[Name, VersionRange] = Field(
+        default_factory=dict,
+        description="Requirements in the metadata of its wheels, by the names of distributions: "
+        "only those of components, without extras.",
+    )
+
+
+class WheelBuild(Document):
+    """What the wheels of some releases contain: one build of a component.
+
+    A build of the index has no ``tag``; others are named by their local version, such as cu121.
+    """
+
+    releases: VersionRange
+    pip: Line | None = Field(
+        default=None, description="Name of the distribution (default: that of the component)."
+    )
+    tag: Line | None = None
+    arch: tuple[Arch, ...] = Field(default=(), description="Architectures (default: all).")
+    cuda: Line | None = Field(
+        default=None, description="Series of CUDA that it contains or loads; none: for CPUs alone."
+    )
+    loads: bool = Field(
+        default=False, description="Whether it loads the CUDA libraries of the stack by name."
+    )
+    gpus: tuple[Line, ...] = Field(
+        default=(), description="GPUs that it contains code for (default: not recorded)."
+    )
+    sources: tuple[Line, ...] = Field(min_length=1)
+
+
+class CudaDriver(Document):
+    """The oldest driver that runs programs of a series of CUDA."""
+
+    driver: PlainVersion
+    source: Line
 
 
 class Existing(Document):
@@ -230,6 +276,11 @@ class Row(Document):
         default=None, description="Regular expression that matches its trace in a log."
     )
     note: Line | None = None
+    replaced_by: AdvisoryId | None = Field(
+        default=None,
+        description="The rule that says the same for all releases. The row itself no longer "
+        "counts; its id stays valid, and waives the rule for these releases.",
+    )
     demoted: Line | None = Field(
         default=None, description="Why its severity is lower than its source states."
     )
@@ -343,6 +394,8 @@ class Knowledge(Document):
     components: dict[Name, Component] = Field(default_factory=dict)
     releases: dict[Name, tuple[Release, ...]] = Field(default_factory=dict)
     existing: dict[Name, Existing] = Field(default_factory=dict)
+    builds: dict[Name, tuple[WheelBuild, ...]] = Field(default_factory=dict)
+    cuda_drivers: dict[PlainVersion, CudaDriver] = Field(default_factory=dict)
     source_trees: dict[Name, SourceTrees] = Field(default_factory=dict)
     channels: dict[Name, Channel] = Field(default_factory=dict)
     symptoms: tuple[Symptom, ...] = ()

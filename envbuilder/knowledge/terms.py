@@ -17,6 +17,8 @@ FactName = Annotated[str, spelt(r"^[a-z][a-z0-9_]*$", "a fact's name such as cud
 AdvisoryId = Annotated[str, spelt(r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$", "an id such as OMPI-001", 40)]
 """The id of a row of knowledge, such as OMPI-001."""
 
+GpuVendor = Literal["nvidia", "amd"]
+
 Severity = Literal["error", "warning", "info"]
 
 Api = Literal["numpy", "mpi4py", "torch.distributed", "horovod.torch", "horovod.tensorflow"]

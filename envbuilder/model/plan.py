@@ -130,6 +130,8 @@ class SiteFinding(Document):
     of it. ``unread-modules``: the same, of modules whose names could not be read.
     ``modules-out-of-reach``: those of MODULEPATH, as its module system does not work.
     ``uncompared-release``: the release of *component* is compared with no range.
+    ``unknown-modules``: *modules* look like an MPI, a compiler or a GPU stack and are unknown.
+    ``unknown-value``: no row reads a value of the site's facts.
     """
 
     kind: Literal[
@@ -139,6 +141,8 @@ class SiteFinding(Document):
         "unused-modules",
         "unread-modules",
         "uncompared-release",
+        "unknown-modules",
+        "unknown-value",
     ]
     reason: str
     component: Name | None = None
@@ -152,6 +156,8 @@ class SiteFinding(Document):
         more = len(self.modules) - _NAMED_MODULES
         modules += f" and {more} more" if more > 0 else ""
         about = f"{self.pin} although the site has {modules}: " if self.modules else ""
+        if self.kind == "unknown-modules":
+            about = f"{modules}: "
         return f"{about}{self.reason}" + (f"; {self.fix}" if self.fix else "")
 
 

@@ -10,8 +10,9 @@ from ..errors import KnownBadError, NoSolutionError, Place, Problem
 from ..knowledge import matching
 from ..knowledge.channels import channel_name, package_name
 from ..knowledge.conda_order import conda_matches
-from ..knowledge.ranges import ANY_VERSION
-from ..knowledge.rows import Advisory, Row
+from ..knowledge.ranges import ANY_VERSION, matches
+from ..knowledge.releases import fit_text, glibc_suffices
+from ..knowledge.rows import Advisory, Knowledge, Row
 from ..machine.modules.names import statement, unread_modules
 from ..machine.modules.variants import loaded_as
 from ..model.recipe import names_module
@@ -21,6 +22,7 @@ from .problem import Assumption, Stack, StackProblem, Want
 from .problem_builder import ProblemInputs, problem_inputs
 from .providers import channel_packages
 from .request import Request
+from .rules import row_id
 from .runtime import wanted_as
 
 # So many closest stacks and conflicts fit on a screen; --verbose shows more.
@@ -154,7 +156,7 @@ def _in_words(inputs: ProblemInputs, members: Conflict, first: bool) -> Iterator
 
 def _name(members: Conflict) -> str:
     """Return a conflict in a few words: its rows, or the first that a user wrote."""
-    rows = [each.of.name for each in members if each.of.kind == "row"]
+    rows = [row_id(each.of.name) for each in members if each.of.kind == "row"]
     return ", ".join(rows) or members[0].text
 
 
@@ -199,20 +201,40 @@ def member(inputs: ProblemInputs, of: Assumption) -> Member:
         return _want_member(inputs, of)
     name = of.name
     if of.kind == "row":
-        row = next(each.row for each in inputs.grounded if each.row.id == name)
+        row = next(each.row for each in inputs.grounded if each.rule.row == name)
         about = f" ({_subject(row)})" if _subject(row) else ""
-        return Member(of, f"{name}{about}: {row.summary}", link=row.sources[0], fix=row.fix)
+        return Member(of, f"{row.id}{about}: {row.summary}", link=row.sources[0], fix=row.fix)
     if of.kind == "flag":
         value = inputs.request.recipe.runtime.flags[name]
         return Member(of, f"{name}={value}", inputs.request.places.get(f"flags.{name}"))
     if of.kind == "fit":
-        return Member(of, f"each release of {name} supports only certain Pythons")
+        return Member(
+            of, f"each release of {name} supports only certain Pythons{_fits(inputs, name)}"
+        )
     if of.kind == "provider":
-        one_version = name in inputs.request.knowledge.components
-        fulfilling = " or ".join(inputs.request.knowledge.fulfilling(name))
-        which = ", in one version" if one_version else f": {fulfilling}"
-        return Member(of, f"an environment has one {name}{which}")
+        return Member(of, one_provider(name, inputs.request.knowledge))
     return Member(of, _LAWS[name])
+
+
+def one_provider(role: str, knowledge: Knowledge) -> str:
+    """Return that an environment has one provider of a component or virtual, in words."""
+    which = ", in one version"
+    if role not in knowledge.components:
+        which = f": {' or '.join(knowledge.fulfilling(role))}"
+    return f"an environment has one {role}{which}"
+
+
+def _fits(inputs: ProblemInputs, component: str) -> str:
+    """Return for which Pythons the releases are that the lines admit."""
+    admitted = {
+        each.version
+        for want in inputs.problem.wants
+        for each in inputs.pool.of(want.component)
+        if want.component == component and each.id in want.allowed
+    }
+    recorded = inputs.request.knowledge.releases.get(component, ())
+    text = fit_text(component, [each for each in recorded if each.version in admitted])
+    return f": {text}" if text else ""
 
 
 def _subject(row: Row) -> str:
@@ -262,11 +284,32 @@ def _nothing_there(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator
             yield f"available {want.component}: {listing}{more}"
         elif len(members) > 1:
             yield f"nothing provides {want.component}"
+        yield from _unsuitable(inputs.request, want.component, constraint)
         yield from _hidden(inputs.request, want.component, constraint)
         for name, refused in sorted(inputs.request.refused):
             if name == want.component:
                 who = "channels do" if inputs.request.backend.channels else "package index does"
                 yield f"the {who} not have {name} {refused}"
+
+
+def _unsuitable(request: Request, component: str, constraint: str) -> Iterator[str]:
+    """Say for which architectures, or for which glibc, the wheels are that a line admits."""
+    releases = [
+        release
+        for release in request.knowledge.releases.get(component, ())
+        if not names_module(constraint) and matches(release.version, constraint)
+    ]
+    if "pip" not in request.site.origins or not releases:
+        return
+    here = [release for release in releases if not release.arch or request.arch in release.arch]
+    if not here:
+        archs = sorted({arch for release in releases for arch in release.arch})
+        yield f"its wheels are for {' and '.join(archs)}, not {request.arch}"
+    for release in reversed(here):
+        if not glibc_suffices(release, request.glibc):
+            needs = f"glibc {release.glibc}, and the site has {request.glibc}"
+            yield f"the wheels of {component} {release.version} need {needs}"
+            return
 
 
 def _module_text(inputs: ProblemInputs, module: str, component: str) -> str:
@@ -318,7 +361,7 @@ def _changes(inputs: ProblemInputs, stack: Stack) -> Iterator[str]:
             also = "with " if change.kind == "add" else ""
             yield f"{also}{candidate.component} {candidate.version} ({source})"
         elif change.kind == "waive":
-            yield f"the same stack with a waiver: --allow {change.of.name}=REASON"
+            yield f"the same stack with a waiver: --allow {row_id(change.of.name)}=REASON"
         else:
             yield f"without {change.of.name}"
 

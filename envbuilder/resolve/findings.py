@@ -93,8 +93,8 @@ def remedy_text(remedy: Remedy) -> str:
 
 def _once(found: list[PlanFinding]) -> Iterator[PlanFinding]:
     """Leave out what a weightier finding of the same row already says."""
-    seen: set[str] = set()
+    seen: set[tuple[str, str]] = set()
     for each in sorted(found, key=lambda one: _WEIGHT[one.status]):
-        if each.id not in seen:
-            seen.add(each.id)
+        if (each.id, each.summary) not in seen:
+            seen.add((each.id, each.summary))
             yield each

@@ -11,6 +11,7 @@ from ..knowledge.conda_order import conda_matches
 from ..knowledge.conditions import Value
 from ..knowledge.ranges import matches
 from ..knowledge.rows import Knowledge, Ranges, Selection, Selector
+from ..knowledge.wheels import WheelFacts
 from .problem import Candidate, CandidateId
 
 
@@ -18,13 +19,15 @@ from .problem import Candidate, CandidateId
 class Pool:
     """The candidates. ``facts`` and ``homes``: by candidate, of the modules that provide them.
 
-    ``inside``: where in the prefix those lie that are installed there, relative to it.
+    ``inside``: where in the prefix those lie that are installed there, relative to it. ``wheels``:
+    what those of the index contain, as far as it is recorded.
     """
 
     candidates: tuple[Candidate, ...]
     facts: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
     homes: Mapping[str, str] = field(default_factory=dict)
     inside: Mapping[str, str] = field(default_factory=dict)
+    wheels: Mapping[str, WheelFacts] = field(default_factory=dict)
 
     @cached_property
     def by_id(self) -> dict[str, Candidate]:

@@ -24,6 +24,7 @@ from .reach import ModuleIndex, reachable, solver_modules
 from .request import Request, Requirement
 from .rules import GroundRule, ground
 from .runtime import of_origin
+from .wheel_table import wheel_table
 
 # Same ABI series of what has none of its own: first and second number, as most projects mean it.
 _SERIES = 2
@@ -91,6 +92,7 @@ def _with_extras(
         *ground(request.knowledge, all_of_them, facts, allow),
         *flag_table(request.knowledge, all_of_them, request.recipe.runtime.flags, allow),
         *name_table(all_of_them, index.names, allow),
+        *wheel_table(request.knowledge, all_of_them, facts, allow, _site_mpis(request, index)),
     )
     problem = StackProblem(
         modules=solver_modules(index, modules),
@@ -104,6 +106,12 @@ def _with_extras(
         optional=optional - addable,
     )
     return ProblemInputs(request, index, all_of_them, facts, grounded, requirements, problem)
+
+
+def _site_mpis(request: Request, index: ModuleIndex) -> list[str]:
+    """Return the MPIs of the site's modules that alone reach its network."""
+    known = request.knowledge.components
+    return [name for name, each in known.items() if each.sole_mpi and index.providing(name)]
 
 
 def _module_index(request: Request) -> ModuleIndex:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from ..knowledge.ranges import sort_key
 from ..knowledge.releases import admits, has_wheels_for, runs_on
 from ..knowledge.rows import Component
 from ..knowledge.terms import Origin
+from ..knowledge.wheels import WheelFacts, index_tag, wheel_facts
 from ..machine.modules.names import key
 from ..machine.modules.variants import loaded_as
 from ..model.site import SystemComponent
@@ -67,6 +69,8 @@ def pool(
     facts: dict[str, Mapping[str, Value]] = {
         each.id: index.modules[each.module].facts for each in offered if each.module
     }
+    wheels = dict(_wheels(request, offered))
+    facts |= {name: built.values() for name, built in wheels.items() if built.values()}
     facts |= dict(_package_facts(request, {each.component for each in offered}))
     homes = {each.id: index.modules[each.module].home for each in offered if each.module}
     for each, stated in system.items():
@@ -77,6 +81,7 @@ def pool(
         facts,
         {name: home for name, home in homes.items() if home},
         dict(_inside(request, offered)),
+        wheels,
     )
 
 
@@ -88,6 +93,16 @@ def _inside(request: Request, offered: Iterable[Candidate]) -> Iterator[tuple[st
             yield each.id, _PREFIX
         elif each.origin == "pip" and known and known.pip_home:
             yield each.id, f"{SITE_PACKAGES}/{known.pip_home}"
+
+
+def _wheels(request: Request, offered: Iterable[Candidate]) -> Iterator[tuple[str, WheelFacts]]:
+    """Yield what the wheels of the index contain, as far as it is recorded."""
+    knowledge = request.knowledge
+    tag = index_tag(request.recipe.pip_indexes or request.site.pip_indexes)
+    for each in offered:
+        if each.origin == "pip" and each.component in knowledge.builds:
+            component, version, name = each.component, each.version, each.locator
+            yield each.id, wheel_facts(knowledge, component, version, name, tag, request.arch)
 
 
 def _of_module(request: Request, index: ModuleIndex, name: str) -> Iterator[Candidate]:
@@ -152,6 +167,15 @@ def _outside(
     )
 
 
+_LOCAL_VERSION = re.compile(r"==\s*(\d[\w.]*\+[a-z0-9.]+)\s*(?:,|$)")
+
+
+def _stated_build(constraint: str) -> str | None:
+    """Return the build of a release that a constraint names: 2.5.1+cu121 of ==2.5.1+cu121."""
+    found = _LOCAL_VERSION.search(constraint)
+    return found[1] if found else None
+
+
 def _of_index(
     request: Request, component: str, pythons: list[Candidate], strict: bool
 ) -> Iterator[Candidate]:
@@ -160,7 +184,11 @@ def _of_index(
         yield from _of_trees(request, component)
     if known is None or known.pip is None:
         return
+    stated = _stated_build(request.recipe.stack.get(component, ""))
+    variant = request.recipe.pip_names.get(component)
     for release in request.knowledge.releases.get(component, ()):
+        if variant and release.pip and release.pip != variant:
+            continue
         for origin in _index_origins(request, known, component):
             # Sources run wherever they are built.
             built = origin == "build"
@@ -170,8 +198,10 @@ def _of_index(
             fitting = frozenset(each.id for each in pythons if fits(release, each.version))
             if fitting or not strict:
                 limited = fitting if len(fitting) < len(pythons) else None
-                name = request.recipe.pip_names.get(component, known.pip)
+                name = variant or release.pip or known.pip
                 yield _outside(request, component, release.version, origin, name, limited)
+                if stated and stated.partition("+")[0] == release.version and not built:
+                    yield _outside(request, component, stated, origin, name, limited)
 
 
 def _of_channels(
@@ -277,6 +307,9 @@ def _ranked(
         those = sorted(
             by_component[component], key=lambda c: natural(c.module or c.locator), reverse=True
         )
+        known = request.knowledge.components.get(component)
+        # Of two distributions that of the component's own name comes first.
+        those.sort(key=lambda c: known is not None and c.origin == "pip" and c.locator != known.pip)
         those.sort(key=lambda c: age.get(generation.get(c.id) or "", -1), reverse=True)
         those.sort(key=lambda c: order.get(c.origin, len(order)))
         those = _newest_first(those)

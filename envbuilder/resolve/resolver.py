@@ -29,7 +29,7 @@ from .problem_builder import ProblemInputs, problem_inputs
 from .providers import SITE_PACKAGES
 from .request import Request, Requirement
 from .tools import build_tools
-from .unused_modules import uncompared_releases, unused_modules
+from .unused_modules import uncompared_releases, unknown_site, unused_modules
 
 _INTERPRETER = "bin/python3"
 # What a pin may say of itself.
@@ -90,6 +90,7 @@ def _resolution(inputs: ProblemInputs, stack: Stack) -> Resolution:
         site_findings=(
             *unused_modules(inputs, stack, chosen),
             *uncompared_releases((*chosen, *of_modules)),
+            *unknown_site(inputs, (*chosen, *tools), bool(builds)),
         ),
         build_pins=(*tools, *build_tools(inputs.request, builds, (*chosen, *tools))),
         brought=of_modules,

@@ -25,6 +25,11 @@ _MOST_FLAGS = 6
 _GPU_FACTS = frozenset({"gpu", "driver"})
 
 
+def row_id(name: str) -> str:
+    """Return the id of a rule's row: several rules of one id have words behind it."""
+    return name.partition(":")[0]
+
+
 class GroundRule(NamedTuple):
     """A rule with the row that it stems from.
 
@@ -95,6 +100,7 @@ def ground(
     return tuple(
         rule
         for row in (*knowledge.advisories, *knowledge.couplings, *knowledge.flag_rules)
+        if row.replaced_by is None
         for rule in _ground(row, pool, facts, allow, complete)
     )
 

@@ -77,6 +77,13 @@ def _stated_version(
     return component, asked
 
 
+def stated_distributions(words: Sequence[str], knowledge: Knowledge) -> dict[str, str]:
+    """Return the names of distributions among the words, by component: nvidia-nccl-cu13."""
+    packages = package_names(knowledge.components)
+    names = (normalize(word.partition("==")[0]) for word in words)
+    return {packages[name]: name for name in names if packages.get(name, name) != name}
+
+
 def unknown_release(component: str, asked: str, knowledge: Knowledge) -> str | None:
     """Say that a version is no release of a component; None: it is one, or not all are recorded."""
     existing = knowledge.existing.get(component)

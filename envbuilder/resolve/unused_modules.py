@@ -1,5 +1,5 @@
 """What a stack takes from an index or a channel although the site has modules of it; and modules
-whose release cannot be compared with a range.
+whose release cannot be compared with a range; and what is unknown about the site.
 """
 
 from __future__ import annotations
@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..knowledge.channels import CHANNEL_ORIGINS
+from ..knowledge.fact_values import nothing_known, unread_gpus
 from ..knowledge.ranges import version
 from ..knowledge.rows import Knowledge
-from ..machine.modules.names import statement, unread_modules
+from ..machine.modules.names import looks_unknown, statement, unknown_stacks, unread_modules
 from ..machine.modules.variants import loaded_as
 from ..model.plan import Pin, SiteFinding
 from .problem import Candidate, Stack
@@ -45,6 +46,34 @@ def unused_modules(
                 reason=f"the name contains no release of {pin.component}",
                 fix=f"state it in the site file, modules: {statement(modules[0], pin.component)}",
             )
+
+
+def unknown_site(
+    inputs: ProblemInputs, pins: Sequence[Pin], compiles: bool
+) -> Iterator[SiteFinding]:
+    """Yield what a stack needs to know about its site and nothing is known about.
+
+    GPUs that no row reads, and modules that look like what the stack takes from elsewhere.
+    """
+    gpus = inputs.facts.stated.get("gpu")
+    for_cpus = inputs.facts.are_for_cpus()
+    if isinstance(gpus, frozenset) and not for_cpus:
+        for gpu in unread_gpus(gpus, inputs.request.knowledge):
+            yield SiteFinding(kind="unknown-value", reason=nothing_known(gpu))
+    origins = {role: pin.origin for pin in pins for role in (pin.component, *pin.fulfils)}
+    looked_for = {
+        "MPI": origins.get("mpi") in _FETCHED,
+        "GPU stack": not for_cpus,
+        "compiler": compiles and origins.get("gcc") != "module",
+    }
+    if any(looked_for.values()):
+        knowledge, modules = inputs.request.knowledge, inputs.index.modules.values()
+        found = unknown_stacks(modules, knowledge.components, knowledge.kinds)
+        for kind, names in found.items():
+            if looked_for[kind]:
+                those = tuple(dict.fromkeys(map(loaded_as, names)))
+                reason = looks_unknown(kind, those)[:_LONGEST]
+                yield SiteFinding(kind="unknown-modules", modules=those, reason=reason)
 
 
 def uncompared_releases(pins: Iterable[Pin]) -> Iterator[SiteFinding]:

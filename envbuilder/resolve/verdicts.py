@@ -15,13 +15,16 @@ from typing import get_args
 from ..knowledge.matching import Verdict, kind
 from ..knowledge.rows import Knowledge, Remedy, Row
 from ..knowledge.terms import Origin, Severity
+from ..knowledge.wheels import wheel_facts
 from ..model.outcome import RowMatch
 from .facts import Facts, has_gpu_component
 from .findings import in_case, remedy_text
 from .flag_table import flag_table
+from .laws import stated_laws
 from .pool import Pool, roles
 from .problem import Candidate, Rule
 from .rules import GroundRule, ground
+from .wheel_table import wheel_table
 
 _ORIGINS: tuple[Origin, ...] = get_args(Origin)
 
@@ -32,11 +35,13 @@ class StackFacts:
 
     ``complete``: what is not given is not there. ``built``: it exists, so that what its builds
     alone need no longer counts for them. ``by_envbuild``: envbuild builds it, with its remedies.
+    ``distributions``: the names that packages have.
     """
 
     versions: Mapping[str, str]
     facts: Facts
     origins: Mapping[str, Origin] = field(default_factory=dict)
+    distributions: Mapping[str, str] = field(default_factory=dict)
     complete: bool = False
     built: bool = False
     by_envbuild: bool = True
@@ -80,15 +85,18 @@ def match(knowledge: Knowledge, given: StackFacts) -> tuple[Match, ...]:
     grounded = (
         *ground(knowledge, pool, given.facts, {}, given.complete),
         *flag_table(knowledge, pool, given.facts.flags or {}, {}),
+        *wheel_table(knowledge, pool, given.facts, {}, _sole_mpis(knowledge, given)),
+        *(() if given.built else stated_laws(knowledge, pool, given.facts)),
     )
     grounded = tuple(each for each in grounded if not each.silent)
     if given.built:
         grounded = tuple(each for each in grounded if not _of_a_build(each.rule, pool, knowledge))
-    found: dict[str, Match] = {}
+    found: dict[tuple[str, str], Match] = {}
     for each in (one for rule in grounded for one in _match(rule, pool, given)):
-        known = found.setdefault(each.row.id, each)
+        name = (each.row.id, each.row.summary)
+        known = found.setdefault(name, each)
         if _VERDICTS.index(each.verdict) < _VERDICTS.index(known.verdict):
-            found[each.row.id] = each
+            found[name] = each
     return tuple(sorted(found.values(), key=_place))
 
 
@@ -98,21 +106,45 @@ def _place(one: Match) -> tuple[int, int, str]:
 
 def _pool(knowledge: Knowledge, given: StackFacts) -> Pool:
     """Return the versions as candidates: one for each origin where nobody said which it is."""
-    return Pool(
-        tuple(
-            Candidate(
-                id=f"{component}@{version} <- {origin}",
-                component=component,
-                version=version,
-                origin=origin,
-                locator=component,
-                rank=0,
-                roles=roles(knowledge, component),
-            )
-            for component, version in given.versions.items()
-            for origin in ((given.origins[component],) if component in given.origins else _ORIGINS)
+    candidates = tuple(
+        Candidate(
+            id=f"{component}@{version} <- {origin}",
+            component=component,
+            version=version,
+            origin=origin,
+            locator=_locator(component, origin, knowledge, given),
+            rank=0,
+            roles=roles(knowledge, component),
         )
+        for component, version in given.versions.items()
+        for origin in ((given.origins[component],) if component in given.origins else _ORIGINS)
     )
+    arch = given.facts.stated.get("arch")
+    wheels = {
+        each.id: wheel_facts(
+            knowledge,
+            each.component,
+            each.version,
+            each.locator,
+            arch=arch if isinstance(arch, str) else None,
+        )
+        for each in candidates
+        if each.origin == "pip" and each.component in knowledge.builds
+    }
+    facts = {name: built.values() for name, built in wheels.items() if built.values()}
+    return Pool(candidates, facts, wheels=wheels)
+
+
+def _locator(component: str, origin: Origin, knowledge: Knowledge, given: StackFacts) -> str:
+    """Return the name of a package; that of the component where nobody said which it is."""
+    known = knowledge.components.get(component)
+    name = given.distributions.get(component) or (known.pip if known else None)
+    return name if origin == "pip" and name else component
+
+
+def _sole_mpis(knowledge: Knowledge, given: StackFacts) -> list[str]:
+    known = knowledge.components
+    return [name for name in given.versions if name in known and known[name].sole_mpi]
 
 
 def _presence(pool: Pool, candidates: frozenset[str]) -> bool | None:

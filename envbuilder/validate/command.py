@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -17,6 +17,7 @@ from ..inspect.environments import backend_of, components_of, rows_of
 from ..inspect.facts import Environment, TargetSite, arch_of
 from ..inspect.observation import seen
 from ..inspect.stack import InstalledStack
+from ..knowledge import matching
 from ..knowledge.conditions import Value
 from ..knowledge.matching import Verdict
 from ..knowledge.terms import Arch, Severity
@@ -172,18 +173,26 @@ def _accepted(value: Validation, baseline: Path, context: Context) -> Validation
     rows = read_document(context.path(baseline), Baseline).value.accepted
     used: set[Acceptance] = set()
     findings = []
+    knowledge = context.knowledge
+    replaced = {row.id: row.replaced_by for row in matching.rows(knowledge) if row.replaced_by}
     for each in value.findings:
-        row = next((row for row in rows if _accepts(row, each)), None)
+        row = next((row for row in rows if _accepts(row, each, replaced)), None)
         used |= {row} if row else set()
         findings.append(each.model_copy(update={"accepted": row.reason}) if row else each)
     unused = tuple(row for row in rows if row not in used)
     return value.model_copy(update={"findings": tuple(findings), "unused": unused})
 
 
-def _accepts(row: Acceptance, found: Finding) -> bool:
-    """Whether a row speaks of a finding; a summary with brackets in it is no pattern."""
+def _accepts(row: Acceptance, found: Finding, replaced: Mapping[str, str]) -> bool:
+    """Whether a row speaks of a finding; a summary with brackets in it is no pattern.
+
+    *replaced*: rules by the ids of rows that they replace. Their summaries are others; what a
+    finding is about comes first in both.
+    """
     if row.id != found.id:
-        return False
+        about = row.summary.partition(": ")[0] if row.summary else None
+        same = about is None or about == found.summary.partition(": ")[0]
+        return replaced.get(row.id) == found.id and same
     pattern = ".*".join(map(re.escape, row.summary.split("*"))) if row.summary else ".*"
     return re.fullmatch(pattern, found.summary) is not None
 

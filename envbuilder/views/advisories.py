@@ -56,6 +56,8 @@ def _fields(value: Row) -> Iterator[tuple[str, str]]:
     for label, text in (("fix", value.fix), ("symptom", value.symptom), ("note", value.note)):
         if text:
             yield label, text
+    if value.replaced_by:
+        yield "now", f"{value.replaced_by}, which says the same for all releases"
     if value.demoted:
         yield "demoted", value.demoted
     yield "evidence", value.evidence
@@ -145,8 +147,15 @@ def _undecided(rows: Sequence[RowMatch], verbose: bool) -> Iterator[str]:
     for each in errors:
         yield from _match(each, verbose)
     facts = {each.id: [_fact(name) for name in each.open] for each in rows if each not in errors}
-    head = "undecided; state the fact with --fact NAME=VALUE or --arch:"
-    yield from _grouped(head, facts, verbose)
+    if facts and not verbose:
+        counts = Counter(name for names in facts.values() for name in dict.fromkeys(names))
+        names = sorted(counts, key=lambda name: (-counts[name], name))
+        text = f"state {', '.join(names)} by --fact NAME=VALUE or --arch: settles "
+        yield from filled("", f"{text}{counted(len(facts), 'row')}", 2)
+        return
+    yield from _grouped(
+        "undecided; state the fact with --fact NAME=VALUE or --arch:", facts, verbose
+    )
 
 
 def _fact(name: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..knowledge.channels import copy_hint
 from ..model.plan import Edit, Pin, Plan, PlanFinding, SiteFinding
-from ..text import WIDTH, filled
+from ..text import WIDTH, counted, filled
 from .layout import joined
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 # So many findings fit beside the rest of a plan on a screen; --verbose shows all.
 _MOST_FINDINGS = 8
+# Facts that recipes state, and not sites.
+_RECIPE_FACTS = frozenset({"uses"})
 # Where nothing is fetched from.
 _THERE = ("module", "system")
 
@@ -33,7 +36,7 @@ def plan(value: Plan, verbose: bool = False) -> Iterator[str]:
         yield from filled("  ", f"additional components of the modules: {along}", 4)
     if value.packages:
         yield from filled("  ", f"pip also resolves: {', '.join(value.packages)}", 4)
-    yield from _known(value.findings, verbose)
+    yield from _known(value.findings, verbose, f"site {value.site}")
     if value.modules.loads:
         yield from ("", "modules, in this order")
         yield from (f"  module {action} {name}" for action, name in value.modules.actions())
@@ -74,20 +77,41 @@ def _pins(value: Plan) -> Iterator[str]:
 def _about(pin: Pin, findings: Iterable[PlanFinding]) -> Iterator[str]:
     """Yield the ids of what is known of a pin, each with what came of it."""
     for each in findings:
-        if each.status != "info" and f"{pin.component}@{pin.version}" in each.components:
+        if (
+            each.status not in ("info", "unknown")
+            and f"{pin.component}@{pin.version}" in each.components
+        ):
             outcome = f"lifted by {each.remedy}" if each.status == "lifted" else each.status
             yield f"{each.id} {outcome}"
 
 
-def _known(findings: Sequence[PlanFinding], verbose: bool) -> Iterator[str]:
-    visible = [each for each in findings if verbose or each.status != "info"]
+def _known(
+    findings: Sequence[PlanFinding], verbose: bool, site: str = "the site file"
+) -> Iterator[str]:
+    visible = [each for each in findings if verbose or each.status not in ("info", "unknown")]
+    undecided = [] if verbose else [each for each in findings if each.status == "unknown"]
     most = len(visible) if verbose else _MOST_FINDINGS
-    if visible:
+    if visible or undecided:
         yield from ("", "advisories")
     for each in visible[:most]:
         yield from finding_lines(each)
     if len(visible) > most:
         yield f"  and {len(visible) - most} more: --verbose shows them"
+    if undecided:
+        yield from filled("  ", _worth_stating(undecided, site), 4)
+
+
+def _worth_stating(undecided: Sequence[PlanFinding], site: str) -> str:
+    """Return the facts that would settle undecided rows, those of most rows first."""
+    counts = Counter(name for each in undecided for name in each.facts)
+    names = sorted(counts, key=lambda name: (-counts[name], name))
+    of_site = ", ".join(name for name in names if name not in _RECIPE_FACTS)
+    of_recipe = ", ".join(name for name in names if name in _RECIPE_FACTS)
+    places = [f"{of_site} in {site}"] * bool(of_site) + [f"{of_recipe} in the recipe"] * bool(
+        of_recipe
+    )
+    rows = counted(len(undecided), "row")
+    return f"state {' and '.join(places)}: settles {rows} (--verbose shows them)"
 
 
 def finding_lines(each: PlanFinding) -> Iterator[str]:

@@ -35,6 +35,7 @@ from ..resolve.name_table import NAME_ROWS
 from ..resolve.relevant_components import relevant_components
 from ..resolve.request import Request
 from ..resolve.resolver import resolve
+from ..resolve.wheel_table import WHEEL_ROWS
 from ..runtimes import BUNDLED, RUNTIMES
 from ..text import unknown
 from .context import Context
@@ -157,6 +158,9 @@ def load(choice: PlanOptions, context: Context, base: BaseImage | None = None) -
     if profile:
         check_is_there(profile, chosen.site, snapshot, knowledge)
     recipe = _waiving(recipe, choice.waivers(), knowledge)
+    for row in matching.rows(knowledge) if recipe.value.allow else ():
+        if row.replaced_by and row.id in recipe.value.allow:
+            context.reporter.say(f"note: {row.id} is now {row.replaced_by}, for the same releases")
     loaded = context.loaded_knowledge
     if recipe.value.channels:
         recipe, chosen, loaded = settle_channels(recipe, chosen, loaded, context.reporter.say)
@@ -233,7 +237,7 @@ def plan_offered(inputs: PlanInputs, offered: Knowledge, context: Context) -> Pl
 
 def _planned(inputs: PlanInputs, made: Plan, offered: Knowledge, context: Context) -> Planned:
     for each in made.site_findings:
-        if each.component:
+        if each not in inputs.of_site:
             context.reporter.warn(each.message())
     return Planned(inputs, offered, made)
 
@@ -258,7 +262,7 @@ def _waiving(
     allow = {**recipe.value.allow, **waivers}
     ids = {row.id for row in matching.rows(knowledge)}
     for name in allow:
-        if name not in ids and not name.startswith((*TABLE_ROWS, *NAME_ROWS)):
+        if name not in ids and not name.startswith((*TABLE_ROWS, *NAME_ROWS, *WHEEL_ROWS)):
             raise UsageError(
                 "advisory.unknown",
                 unknown("advisory to allow", name, ids),

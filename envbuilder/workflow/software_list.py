@@ -34,20 +34,25 @@ _STDIN = "standard input"
 
 @dataclass(frozen=True)
 class ComponentList:
-    """Components with their versions, and where each comes from."""
+    """Components with their versions, where each comes from, and the names of their packages."""
 
     versions: Mapping[str, str]
     origins: Mapping[str, Origin]
+    distributions: Mapping[str, str]
 
 
 class _FileEntry(NamedTuple):
-    """A package in a file. ``version``: None if the file states none, or a range."""
+    """A package in a file. ``version``: None if the file states none, or a range.
+
+    ``name``: of its distribution; empty for software that is none.
+    """
 
     place: Place
     text: str
     component: str | None
     version: str | None
     origin: Origin
+    name: str = ""
 
 
 def load_software(file: Path, pipe: BinaryIO, context: Context) -> ComponentList:
@@ -64,6 +69,7 @@ def load_software(file: Path, pipe: BinaryIO, context: Context) -> ComponentList
         context.reporter.warn(line)
     versions: dict[str, str] = {}
     origins: dict[str, Origin] = {}
+    distributions: dict[str, str] = {}
     for each in listed:
         if each.component is None or each.version is None:
             continue
@@ -77,12 +83,14 @@ def load_software(file: Path, pipe: BinaryIO, context: Context) -> ComponentList
         # The index has no wheels of what pip builds from its sources.
         is_built = each.origin == "pip" and each.component in RUNTIMES
         origins.setdefault(each.component, "build" if is_built else each.origin)
+        if each.name:
+            distributions.setdefault(each.component, normalize(each.name))
     others = sum(each.component is None for each in listed)
     context.reporter.say(
         f"{found.asked.name or shown(str(file))}: {found.form}: "
         f"{counted(len(versions), 'component')}, {counted(others, 'other package')}"
     )
-    return ComponentList(versions, origins)
+    return ComponentList(versions, origins, distributions)
 
 
 def _read(file: Path, pipe: BinaryIO, context: Context) -> ForeignFile:
@@ -107,13 +115,15 @@ def _listed(asked: EnvironmentFile, components: Mapping[str, Component]) -> Iter
         if spec:
             exact = _EXACT.fullmatch(spec.version)
             version = exact[1] if exact else None
-            yield _FileEntry(place_of(text), text, component_of(spec.name), version, "conda")
+            yield _FileEntry(
+                place_of(text), text, component_of(spec.name), version, "conda", spec.name
+            )
     for line in asked.pip:
         found = _REQUIREMENT.fullmatch(line)
         if found:
             exact = _EXACT.fullmatch(found[2])
             version = exact[1] if exact else None
-            yield _FileEntry(place_of(line), line, component_of(found[1]), version, "pip")
+            yield _FileEntry(place_of(line), line, component_of(found[1]), version, "pip", found[1])
     for name, bounds in asked.software:
         exact = _EXACT.fullmatch(bounds)
         text = f"{name} {bounds}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import platform
 import shutil
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
@@ -338,3 +339,23 @@ def test_a_git_tree_has_no_query_with_a_secret(tmp_path: Path, query: str) -> No
     assert done.exit_code == 2
     assert f"{file.name}:{number + 1}:" in done.stderr
     assert "s3cr3t" not in done.output + done.stderr
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the build is that of x86_64")
+def test_a_lock_has_the_one_nccl_that_its_pytorch_requires(place: Place) -> None:
+    with index_server() as server:
+        place.write(server.simple)
+        text = place.recipe.read_text().replace("distributed-dl-training", "torch-distributed")
+        stack = 'numpy: "*"\n  pytorch: "==2.11.*"\n  nccl: "*"'
+        place.recipe.write_text(text.replace('numpy: "*"', stack))
+        for name, version in place.pins().items():
+            needs = ["nvidia-nccl-cu13==2.28.9"] if name == "torch" else []
+            server.put(name, version, *needs)
+        # The newest one, and one of another CUDA: both install the same library.
+        server.put("nvidia-nccl-cu12", "2.28.9")
+        server.put("nvidia-nccl-cu13", "2.32.3")
+        file = place.folder / "lock.json"
+        done = place.run("lock", "--output", file)
+        assert done.exit_code == 0, done.output + done.stderr
+        found = {name: each["version"] for name, each in locked(file).items() if "nccl" in name}
+        assert found == {"nvidia-nccl-cu13": "2.28.9"}

@@ -166,7 +166,8 @@ def test_recorded_releases_are_final_and_sorted(known: Knowledge) -> None:
     for name, releases in known.releases.items():
         assert known.components[name].pip is not None
         versions = [Version(release.version) for release in releases]
-        assert versions == sorted(set(versions))
+        assert versions == sorted(versions)
+        assert len({(each.version, each.pip) for each in releases}) == len(releases)
         assert not any(version.is_prerelease for version in versions)
 
 

@@ -37,7 +37,9 @@ def ask(
     one: Row, *, complete: bool = False, facts: dict[str, Value] | None = None, **versions: str
 ) -> Match | None:
     names = {name.replace("_", "-"): text for name, text in versions.items()}
-    found = match(knowledge(one), StackFacts(names, Facts(facts or {}), complete=complete))
+    stack = StackFacts(names, Facts(facts or {}), complete=complete)
+    # Without the laws, such as that an environment has one MPI.
+    found = [each for each in match(knowledge(one), stack) if each.row.id == one.id]
     assert len(found) <= 1
     return found[0] if found else None
 

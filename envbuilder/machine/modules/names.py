@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from typing import Literal
 
 from ...knowledge.names import CATEGORY, read_name
 from ...knowledge.rows import Component
@@ -177,12 +178,56 @@ def unknown_modules(
     return sorted(told.items())
 
 
+StackKind = Literal["MPI", "compiler", "GPU stack"]
+
+# Words of names that site's modules of these have: psmpi, PrgEnv-gnu, craype-accel-amd-gfx90a.
+_STACK_WORDS: Mapping[StackKind, re.Pattern[str]] = {
+    "MPI": re.compile(r"mpi(ch)?\d*(-abi)?$|^mvapich|^(hpe-)?mpt$"),
+    "GPU stack": re.compile(r"cuda|rocm|cudnn|[nr]ccl|craype-accel|^amd-mixed|(^|-)hip($|-)"),
+    "compiler": re.compile(
+        r"^(gcc|gnu|clang|llvm|icc|icx|intel|oneapi|nvhpc|nvidia-hpc|pgi|aocc|cce|prgenv)($|-)"
+        r"|compilers?$"
+    ),
+}
+
+
+def unknown_stacks(
+    modules: Iterable[StatedModule],
+    components: Mapping[str, Component],
+    toolchains: Iterable[str],
+) -> dict[StackKind, list[str]]:
+    """Return the modules that look like an MPI, a compiler or a GPU stack and are unknown.
+
+    Those whose names contain that of a component are unread instead. *toolchains*: known names.
+    """
+    known_toolchains = {name.lower() for name in toolchains}
+    likely: dict[str, tuple[StackKind, StatedModule]] = {}
+    for module in modules:
+        word = (
+            ""
+            if module.provides
+            else stem(module.name if "/" in module.name else f"{module.name}/0")
+        )
+        kind = next((kind for kind, words in _STACK_WORDS.items() if words.search(word)), None)
+        if kind is not None and word not in known_toolchains:
+            likely[module.name] = kind, module
+    known = stems(components) if likely else {}
+    unread = {name for name, _ in unread_modules((each for _, each in likely.values()), components)}
+    found: dict[StackKind, list[str]] = {}
+    for name, (kind, _) in sorted(likely.items()):
+        if name not in unread and not provided_by_name(name, known):
+            found.setdefault(kind, []).append(name)
+    return found
+
+
 # So many names that mean nothing are told.
 _MOST_NAMES = 20
 
 
 def unknown_module_notes(
-    modules: Iterable[StatedModule], components: Mapping[str, Component]
+    modules: Iterable[StatedModule],
+    components: Mapping[str, Component],
+    toolchains: Iterable[str] = (),
 ) -> Iterator[str]:
     """Yield which modules are unread or not known, with what to state of those that look known."""
     modules = tuple(modules)
@@ -194,8 +239,14 @@ def unknown_module_notes(
             f"not used: {_first_names(names)}: the names contain no release; if it is {likely}, "
             f"state it in the site file, modules: {statement(names[0], likely)}"
         )
+    stacks = unknown_stacks(modules, components, toolchains)
+    for kind, names in stacks.items():
+        yield f"{_first_names(names)}: {looks_unknown(kind, names)}"
+    told = {
+        stem(name if "/" in name else f"{name}/0") for names in stacks.values() for name in names
+    }
     found = unknown_modules(modules, components)
-    others = [name for name, component in found if component is None]
+    others = [name for name, component in found if component is None and name not in told]
     for name, component in found:
         if component is not None:
             yield (
@@ -204,6 +255,17 @@ def unknown_module_notes(
             )
     if others:
         yield f"modules that provide no known component: {_first_names(others)}"
+
+
+def looks_unknown(kind: StackKind, names: Sequence[str]) -> str:
+    """Return what is wrong with modules that look like something and are unknown."""
+    looks = "looks" if len(names) == 1 else "look"
+    article = "an" if kind == "MPI" else "a"
+    return (
+        f"{looks} like {article} {kind} and provide{'s' if len(names) == 1 else ''} no known "
+        "component; state it in the site file, modules: "
+        f"[{{name: {names[0]}, provides: {{COMPONENT: VERSION}}}}]"
+    )
 
 
 def _first_names(names: Sequence[str]) -> str:
