@@ -18,6 +18,8 @@ _AGAIN = 40
 # Of each sign so many matches are kept for each rank, and so many are counted.
 _KEPT = 3
 COUNTED = 1000
+# Of a sign with different texts so many are kept.
+_DISTINCT = 40
 # So many lines are shown around a match.
 _AROUND = 2
 # So many lines of a match are shown.
@@ -35,6 +37,7 @@ class Hit:
     before: tuple[str, ...]
     after: tuple[str, ...]
     groups: Mapping[str, str]
+    shape: str = ""
 
 
 @dataclass
@@ -94,17 +97,24 @@ class _Batch:
         self.fresh = self.starts[fresh]
 
     def search(self, signs: Iterable[Sign], found: Findings) -> None:
-        lower: str | None = None
+        lower = self.text.lower()
         for sign in signs:
             if found.counts.get(sign.id, 0) >= COUNTED:
                 continue
-            if sign.needles is not None:
-                if sign.any_case:
-                    lower = self.text.lower() if lower is None else lower
-                where = lower if sign.any_case and lower is not None else self.text
-                if not any(needle in where for needle in sign.needles):
-                    continue
-            self._matches(sign, found)
+            if sign.needles is not None and not any(needle in lower for needle in sign.needles):
+                continue
+            if sign.keep == "last":
+                self._last_match(sign, found)
+            else:
+                self._matches(sign, found)
+
+    def _last_match(self, sign: Sign, found: Findings) -> None:
+        """Keep the last line that matches."""
+        for number in range(len(self.lines) - 1, -1, -1):
+            match = sign.expression.search(self.text, self.starts[number], self._end(number))
+            if match:
+                found.hits[sign.id] = [self._hit(match)]
+                return
 
     def _matches(self, sign: Sign, found: Findings) -> None:
         last = -1
@@ -113,12 +123,20 @@ class _Batch:
             if match.end() <= self.fresh or first == last:
                 continue
             last = first
+            if sign.exception and sign.exception.search(match[0]):
+                continue
             count = found.counts[sign.id] = found.counts.get(sign.id, 0) + 1
             kept = found.hits.setdefault(sign.id, [])
-            if sum(each.rank == self.rank for each in kept) < _KEPT:
+            if sign.keep == "distinct":
+                if len(kept) < _DISTINCT and all(each.shape != _shape(match) for each in kept):
+                    kept.append(self._hit(match))
+            elif sum(each.rank == self.rank for each in kept) < _KEPT:
                 kept.append(self._hit(match))
             if count >= COUNTED:
                 return
+
+    def _end(self, number: int) -> int:
+        return self.starts[number] + len(self.lines[number].text)
 
     def _hit(self, match: re.Match[str]) -> Hit:
         first = self._index(match.start())
@@ -135,10 +153,22 @@ class _Batch:
             before=tuple(words[max(0, first - _AROUND) : first]),
             after=tuple(words[last + 1 : last + 1 + _AROUND]),
             groups={name: text for name, text in match.groupdict().items() if text is not None},
+            shape=_shape(match),
         )
 
     def _index(self, place: int) -> int:
         return bisect_right(self.starts, place) - 1
+
+
+def _shape(match: re.Match[str]) -> str:
+    """Return the text of a match without its numbers, or its groups, which state facts."""
+    groups = match.groupdict("")
+    if groups and "root" not in groups:
+        return "\n".join(groups.values())
+    return _NUMBERS.sub("#", groups.get("root", match[0]))
+
+
+_NUMBERS = re.compile(r"(?:0x)?[0-9a-f]*\d[0-9a-f]*")
 
 
 def _starts(those: Sequence[LogText]) -> Iterator[int]:

@@ -122,7 +122,7 @@ def test_a_traceback_of_one_rank_between_the_lines_of_another() -> None:
 """
     (finding,) = diagnosed(text).findings
     last = text.decode().splitlines()[-1].removeprefix("[0] ")
-    assert (finding.id, finding.places[0].text[-1]) == ("python-exception", last)
+    assert (finding.id, finding.places[0].text[-1]) == ("unexplained", last)
     assert finding.cause.endswith(last)
 
 
