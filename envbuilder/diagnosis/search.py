@@ -8,13 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from .reading import MOST_RANKS, LogText, lines
+from .reading import MOST_RANKS, LogLines, LogText
 from .signs import Sign
 
 # So much text is searched at once, in characters.
 _BATCH = 1 << 19
 # So many lines are searched again with what follows them: a message may go over several.
 _AGAIN = 40
+# A match has at most so many lines.
+_LONGEST = 320
 # Of each sign so many matches are kept for each rank, and so many are counted.
 _KEPT = 3
 COUNTED = 1000
@@ -55,8 +57,8 @@ def search(stream: BinaryIO, signs: Sequence[Sign]) -> Findings:
     found = Findings()
     buffers: dict[int | None, list[LogText]] = {}
     size = 0
-    for each in lines(stream):
-        found.lines = each.number
+    log = LogLines(stream)
+    for each in log:
         rank = each.rank if each.rank in buffers or len(buffers) <= MOST_RANKS else None
         buffers.setdefault(rank, []).append(each)
         size += len(each.text) + 1
@@ -64,6 +66,7 @@ def search(stream: BinaryIO, signs: Sequence[Sign]) -> Findings:
             _search_all(buffers, signs, found)
             size = 0
     _search_all(buffers, signs, found)
+    found.lines = log.count
     found.ranks = {rank for rank in buffers if rank is not None}
     return found
 
@@ -104,36 +107,64 @@ class _Batch:
             if sign.needles is not None and not any(needle in lower for needle in sign.needles):
                 continue
             if sign.keep == "last":
-                self._last_match(sign, found)
+                self._last_match(sign, lower, found)
             else:
-                self._matches(sign, found)
+                self._matches(sign, lower, found)
 
-    def _last_match(self, sign: Sign, found: Findings) -> None:
+    def _windows(self, sign: Sign, lower: str) -> Iterable[tuple[int, int]]:
+        """Return the parts of the text, in lines, where a sign may match."""
+        if sign.needles is None or len(lower) != len(self.text):
+            return [(0, len(self.lines) - 1)]
+        before, after = (0, 0) if sign.one_line else (_AGAIN, _LONGEST)
+        places: set[int] = set()
+        for needle in sign.needles:
+            place = lower.find(needle)
+            while place >= 0:
+                index = self._index(place)
+                places.add(index)
+                place = lower.find(needle, max(self._end(index), place + 1))
+        windows: list[tuple[int, int]] = []
+        for index in sorted(places):
+            first, last = max(0, index - before), min(len(self.lines) - 1, index + after)
+            if windows and after and first <= windows[-1][1] + 1:
+                windows[-1] = (windows[-1][0], last)
+            else:
+                windows.append((first, last))
+        return windows
+
+    def _last_match(self, sign: Sign, lower: str, found: Findings) -> None:
         """Keep the last line that matches."""
-        for number in range(len(self.lines) - 1, -1, -1):
-            match = sign.expression.search(self.text, self.starts[number], self._end(number))
-            if match:
-                found.hits[sign.id] = [self._hit(match)]
-                return
+        for first, last in reversed(list(self._windows(sign, lower))):
+            for number in range(last, first - 1, -1):
+                start, end = self.starts[number], self._end(number)
+                if match := sign.expression.search(self.text, start, end):
+                    found.hits[sign.id] = [self._hit(match)]
+                    return
 
-    def _matches(self, sign: Sign, found: Findings) -> None:
-        last = -1
-        for match in sign.expression.finditer(self.text):
-            first = self._index(match.start())
-            if match.end() <= self.fresh or first == last:
-                continue
-            last = first
-            if sign.exception and sign.exception.search(match[0]):
-                continue
-            count = found.counts[sign.id] = found.counts.get(sign.id, 0) + 1
-            kept = found.hits.setdefault(sign.id, [])
-            if sign.keep == "distinct":
-                if len(kept) < _DISTINCT and all(each.shape != _shape(match) for each in kept):
-                    kept.append(self._hit(match))
-            elif sum(each.rank == self.rank for each in kept) < _KEPT:
+    def _matches(self, sign: Sign, lower: str, found: Findings) -> None:
+        before = -1
+        for first, last in self._windows(sign, lower):
+            start, end = self.starts[first], self._end(last)
+            for match in sign.expression.finditer(self.text, start, end):
+                line = self._index(match.start())
+                if match.end() <= self.fresh or line == before:
+                    continue
+                before = line
+                if sign.exception and sign.exception.search(match[0]):
+                    continue
+                if not self._keep(sign, match, found):
+                    return
+
+    def _keep(self, sign: Sign, match: re.Match[str], found: Findings) -> bool:
+        """Keep a match, if it is one of the first; return whether more are counted."""
+        count = found.counts[sign.id] = found.counts.get(sign.id, 0) + 1
+        kept = found.hits.setdefault(sign.id, [])
+        if sign.keep == "distinct":
+            if len(kept) < _DISTINCT and all(each.shape != _shape(match) for each in kept):
                 kept.append(self._hit(match))
-            if count >= COUNTED:
-                return
+        elif sum(each.rank == self.rank for each in kept) < _KEPT:
+            kept.append(self._hit(match))
+        return count < COUNTED
 
     def _end(self, number: int) -> int:
         return self.starts[number] + len(self.lines[number].text)

@@ -14,6 +14,8 @@ from typing import Literal
 
 # Shorter runs are in every text.
 _SHORTEST = 4
+# What may match the end of a line, so that a match goes over several.
+_LINE_END = re.compile(r"\n|\\[nsSWD]|\[\^(?!\\n)")
 _LITERAL_ESCAPE = re.compile(r"\\[^A-Za-z0-9]")
 
 
@@ -45,6 +47,11 @@ class Sign:
     @property
     def _flags(self) -> int:
         return re.MULTILINE | (re.IGNORECASE if self.any_case else 0)
+
+    @cached_property
+    def one_line(self) -> bool:
+        """Whether every match is within one line, by the pattern's text."""
+        return not _LINE_END.search(self.pattern)
 
     @cached_property
     def needles(self) -> tuple[str, ...] | None:

@@ -44,6 +44,6 @@ def name_libraries(
         if named is None:
             continue
         row, parts = named
-        cause = f"{cause}: {groups[group]} is {row.text.format(**parts)}"[:480] if cause else None
+        cause = f"{cause}; it is {row.text.format(**parts)}"[:480] if cause else None
         hint = row.hint.format(**parts) if row.hint else hint
     return cause, hint

@@ -92,7 +92,9 @@ class LibraryName(Document):
     def text(self) -> str:
         """What it tells, behind the name."""
         release = f" {self.since} and later" if self.since else ""
-        return f"of {self.component}{release}" + (f" ({self.interface})" if self.interface else "")
+        return f"part of {self.component}{release}" + (
+            f"; {self.interface}" if self.interface else ""
+        )
 
 
 def library_name(
