@@ -35,6 +35,12 @@ class SymptomMatch:
         return self.known.id == UNEXPLAINED
 
     @property
+    def sign(self) -> str:
+        """The sign that found it."""
+        unexplained = self.unexplained and self.source
+        return f"{self.source.id}/error" if unexplained and self.source else self.known.symptom.id
+
+    @property
     def level(self) -> int:
         """How near to a cause it comes; an error without a symptom stands behind causes."""
         tells = self.known.symptom.tells
@@ -200,7 +206,8 @@ def _without_survived(
 
     Those that a symptom explains become warnings, the others are no findings.
     """
-    last = max((match.hit.last for match in matches if _is_error(match)), default=0)
+    signs = {match.sign for match in matches if _is_error(match)}
+    last = max((findings.last.get(sign, 0) for sign in signs), default=0)
     progress = [
         hit.line
         for source in index.sources
@@ -209,7 +216,7 @@ def _without_survived(
     ]
     survived = max(progress, default=0) > last and not _has_line("ended", findings, index)
     for match in matches:
-        if not survived or not _is_error(match):
+        if not survived or not _is_error(match) or match.known.symptom.repeated > 1:
             yield match
         elif not match.unexplained:
             symptom = match.known.symptom.model_copy(update={"severity": "warning"})

@@ -50,6 +50,7 @@ class Findings:
     ranks: set[int] = field(default_factory=set)
     hits: dict[str, list[Hit]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
+    last: dict[str, int] = field(default_factory=dict)
 
 
 def search(stream: BinaryIO, signs: Sequence[Sign]) -> Findings:
@@ -158,6 +159,7 @@ class _Batch:
     def _keep(self, sign: Sign, match: re.Match[str], found: Findings) -> bool:
         """Keep a match, if it is one of the first; return whether more are counted."""
         count = found.counts[sign.id] = found.counts.get(sign.id, 0) + 1
+        found.last[sign.id] = self.lines[self._index(match.end() - 1)].number
         kept = found.hits.setdefault(sign.id, [])
         if sign.keep == "distinct":
             if len(kept) < _DISTINCT and all(each.shape != _shape(match) for each in kept):
