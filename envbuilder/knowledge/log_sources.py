@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -98,7 +98,7 @@ class LibraryName(Document):
 
 
 def library_name(
-    rows: tuple[LibraryName, ...], kind: str, name: str
+    rows: Sequence[LibraryName], kind: str, name: str
 ) -> tuple[LibraryName, Mapping[str, str]] | None:
     """Return the first row about a name, with the groups of its pattern; None: there is none."""
     for row in rows:
