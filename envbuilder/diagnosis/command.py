@@ -77,9 +77,7 @@ def _confirmed(
     for each in found.findings:
         ids = {*checks.get(each.id, ()), *each.advisories}
         agree = tuple(
-            f"{one.id}: {one.summary}"[:480]
-            for one in validation.findings
-            if one.id in ids
+            f"{one.id}: {one.summary}"[:480] for one in validation.findings if one.id in ids
         )
         findings.append(
             each.model_copy(

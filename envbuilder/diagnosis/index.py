@@ -93,7 +93,7 @@ def _source_signs(source: LogSource) -> Iterator[Sign]:
 
 
 def row_symptom(pattern: str, group: Sequence[Row]) -> KnownSymptom:
-    """Return the symptom that some rows share."""
+    """Return the symptom that some rows share: possible if it depends on a condition."""
     first = group[0]
     alone = len(group) == 1
     ids = tuple(row.id for row in group)
@@ -101,14 +101,16 @@ def row_symptom(pattern: str, group: Sequence[Row]) -> KnownSymptom:
     if not alone:
         count = counted(len(ids), "advisory", "advisories")
         summary = f"{count} have this symptom, such as: {summary}"[:400]
+    decided = alone and first.when == "true"
+    settle = "the installed versions: envbuild advisories check COMPONENT==VERSION..."
     return KnownSymptom(
         Symptom(
             id=first.id.lower(),
             pattern=pattern,
             cause=summary,
             hint=(alone and first.fix) or f"envbuild advisories show {first.id}",
-            settle="the installed versions: envbuild advisories check COMPONENT==VERSION...",
-            confidence="likely" if alone else "possible",
+            settle=settle if decided or not alone else f"whether {first.when}"[:400],
+            confidence="likely" if decided else "possible",
             severity="error" if any(row.severity == "error" for row in group) else "warning",
         ),
         ids,

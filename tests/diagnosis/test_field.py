@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from corpus import diagnosed
 from field_cases import LOGS, cases
 
@@ -53,3 +54,22 @@ def test_an_error_without_a_symptom_is_quoted() -> None:
     assert (result.outcome, finding.id, finding.places[0].line) == ("unexplained", "unexplained", 1)
     assert finding.source == "NCCL or RCCL"
     assert finding.search_words == "thing that nobody knows"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "error: 0.125\nloss: 0.3\n",
+        "epoch 1/3 error 0.2 loss: 0.5\n",
+        "[2026-01-01 10:00:00] [INFO] 3 errors corrected\n",
+        "n1:1:2 [0] NCCL INFO NET/Plugin : Plugin load (libnccl-net.so) returned 2 : "
+        "libnccl-net.so: cannot open shared object file: No such file or directory\n",
+        "srun: Job step creation temporarily disabled, retrying (Requested nodes are busy)\n"
+        "rank 0 of 4: all done\n",
+        "libfabric:1:2::core:core:cuda_hmem_dl_init():499<warn> Failed to dlopen libcuda.so\n",
+    ],
+)
+def test_harmless_lines_raise_no_alarm(text: str) -> None:
+    result = diagnosed(text.encode())
+    assert not [finding for finding in result.findings if finding.severity == "error"]
+    assert result.outcome in ("clean", "open")
