@@ -175,11 +175,14 @@ def _without_symptom(
 
 
 def _unexplained_symptom(source: LogSource, hit: Hit) -> KnownSymptom:
+    states = "reports an error that no symptom explains"
+    if source.layer == "program":
+        states = "ended with an error"
     return KnownSymptom(
         Symptom(
             id=UNEXPLAINED,
             pattern=UNEXPLAINED,
-            cause=f"{source.title} reports an error that no symptom explains: {reason(hit)}"[:480],
+            cause=f"{source.title} {states}: {reason(hit)}"[:480],
             hint=f"to see more: {source.details}"[:480],
             confidence="possible",
             tells="failure",
