@@ -18,8 +18,8 @@ from .. import __version__
 from . import streams
 from .command import Group
 
-EXIT_CODES = """Exit codes: 0 ok, 2 usage or document, 3 no solution, 4 known bad, 5 build,
-6 smoke test, 8 drift, 9 missing tool, 70 a bug of envbuild."""
+EXIT_CODES = """Exit codes: 0 ok, 1 unexplained error in a log, 2 usage or document,
+3 no solution, 4 known bad, 5 build, 6 smoke test, 8 drift, 9 missing tool, 70 a bug of envbuild."""
 
 MODULES = {
     "stacks": ("create", "clone", "image", "lock", "render", "doctor"),

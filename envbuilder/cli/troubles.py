@@ -92,7 +92,8 @@ def diagnose(
 ) -> int:
     """Explain logs: the cause, how certain it is, what to do, and which rank failed first.
 
-    Logs are only read. Exit code 4 if a known error is found, 0 for warnings or no finding.
+    Logs are only read. Exit code 4 for a known error, 1 for an error that no symptom explains, 0
+    otherwise.
     """
     from ..diagnosis import view as views
     from ..diagnosis.command import diagnose as run
@@ -103,7 +104,8 @@ def diagnose(
     found = validate(environment, root, session.context) if environment else None
     value = run(logs, pipe(), found, session.context)
     session.report.show(value, views.diagnosis(value, everything=everything))
-    return int(ExitCode.KNOWN_BAD if value.bad else ExitCode.OK)
+    codes = {"known": ExitCode.KNOWN_BAD, "unexplained": ExitCode.UNEXPLAINED}
+    return int(codes.get(value.outcome, ExitCode.OK))
 
 
 @command(verbs, example="hang 4711", recipes=False)

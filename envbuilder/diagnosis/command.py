@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import UsageError
-from ..knowledge.matching import rows
-from ..knowledge.rows import Knowledge, Row
-from ..knowledge.symptoms import Symptom
+from ..knowledge.rows import Knowledge
 from ..model.validation import Validation
 from ..target_tools.files import IrregularFileError, open_regular
-from ..text import counted, shown
+from ..text import shown
 from ..workflow.context import Context
-from .conclusion import KnownSymptom, conclude
+from .conclusion import conclude
+from .index import KnownSymptom, SymptomIndex
+from .places import UNEXPLAINED
 from .search import Findings, search
 from .values import Diagnosis, Symptomatic
 
@@ -37,28 +37,27 @@ def diagnose(
     *validation*: of the environment that the logs are of: what agrees with it is told as such.
     Raises UsageError for what cannot be read or is no log.
     """
-    known = known_symptoms(context.knowledge)
-    signs = [each.sign for each in known]
+    index = SymptomIndex(context.knowledge)
     logs: dict[str, Findings] = {}
     for name, path in _logs(names, context):
         with _opened(name, path, pipe) as stream:
-            logs[name] = search(stream, signs)
-    found = conclude(list(logs), list(logs.values()), known)
-    return found if validation is None else _confirmed(found, validation, known)
+            logs[name] = search(stream, index.signs)
+    found = conclude(list(logs), list(logs.values()), index)
+    return found if validation is None else _confirmed(found, validation, index.symptoms)
 
 
 def build_hints(log: Path, knowledge: Knowledge) -> tuple[str, ...]:
     """Return what the log of a step that failed means, and what to do: causes, else the failure."""
-    known = known_symptoms(knowledge)
+    index = SymptomIndex(knowledge)
     try:
         with open_regular(log) as stream:
-            findings = search(stream, [each.sign for each in known])
+            findings = search(stream, index.signs)
     except IrregularFileError:
         return ()  # the step put it there; the message of its failure says so
     errors = [
         each
-        for each in conclude([log.name], [findings], known).findings
-        if each.severity == "error" and each.tells != "effect"
+        for each in conclude([log.name], [findings], index).findings
+        if each.severity == "error" and each.tells != "effect" and each.id != UNEXPLAINED
     ]
     causes = [each for each in errors if each.tells == "cause"]
     return tuple(map(_hint, (causes or errors)[:_HINTS]))
@@ -67,44 +66,6 @@ def build_hints(log: Path, knowledge: Knowledge) -> tuple[str, ...]:
 def _hint(found: Symptomatic) -> str:
     said = f"{found.cause}: {found.hint}" if found.cause else found.hint
     return f"{said} ({', '.join(found.advisories)})" if found.advisories else said
-
-
-def known_symptoms(knowledge: Knowledge) -> tuple[KnownSymptom, ...]:
-    """Return all that a log may show: symptoms, and the rows that have one, once for each.
-
-    In the order in which they count at one place: causes, rows, then what says no cause.
-    """
-    by_pattern: dict[str, list[Row]] = {}
-    for row in rows(knowledge):
-        if row.symptom:
-            by_pattern.setdefault(row.symptom, []).append(row)
-    own = [KnownSymptom(symptom) for symptom in knowledge.symptoms]
-    return (
-        *(each for each in own if each.symptom.tells == "cause"),
-        *(_of_rows(pattern, those) for pattern, those in by_pattern.items()),
-        *(each for each in own if each.symptom.tells != "cause"),
-    )
-
-
-def _of_rows(pattern: str, those: Sequence[Row]) -> KnownSymptom:
-    first = those[0]
-    alone = len(those) == 1
-    ids = tuple(row.id for row in those)
-    return KnownSymptom(
-        Symptom(
-            id=first.id.lower(),
-            pattern=pattern,
-            cause=first.summary
-            if alone
-            else f"{counted(len(ids), 'advisory', 'advisories')} "
-            f"have this symptom, such as: {first.summary}"[:400],
-            hint=(alone and first.fix) or f"envbuild advisories show {first.id}",
-            settle="the installed versions: envbuild advisories check COMPONENT==VERSION...",
-            confidence="likely" if alone else "possible",
-            severity="error" if any(row.severity == "error" for row in those) else "warning",
-        ),
-        ids,
-    )
 
 
 def _confirmed(
@@ -119,7 +80,11 @@ def _confirmed(
             f"{one.id}: {one.summary}"[:480] for one in validation.findings if one.id in ids
         )
         findings.append(
-            each.model_copy(update={"confirmed": agree, "confidence": "certain"}) if agree else each
+            each.model_copy(
+                update={"confirmed": (*each.confirmed, *agree), "confidence": "certain"}
+            )
+            if agree
+            else each
         )
     return found.model_copy(update={"findings": tuple(findings)})
 

@@ -4,136 +4,120 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import get_args
 
-from ..knowledge.symptoms import Symptom, SymptomTells
+from ..knowledge.symptoms import Confidence
+from ..resolve.verdicts import row_match
 from ..target_tools.messages import listing
 from ..target_tools.names import without_credentials
 from ..text import shown
-from .search import Findings, Hit
-from .signs import Sign
-from .values import Diagnosis, LogPlace, LogSize, RankSymptom, Symptomatic
+from .facts import read_facts
+from .index import SymptomIndex
+from .places import LEVELS, UNEXPLAINED, SymptomMatch, places_of
+from .search import Findings
+from .values import Diagnosis, LogPlace, LogSize, Outcome, RankSymptom, Symptomatic
+from .words import name_libraries, search_words
 
-_LEVELS: tuple[SymptomTells, ...] = get_args(SymptomTells)
 _WIDTH = 300
 _PLACES = 3
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?")
 _NUMBER = re.compile(r"\d+")
 
 
-@dataclass(frozen=True)
-class KnownSymptom:
-    """A symptom of its own, or that of the rows ``advisories``."""
-
-    symptom: Symptom
-    advisories: tuple[str, ...] = ()
-
-    @property
-    def id(self) -> str:
-        """That a finding has: of a row its own."""
-        return self.advisories[0] if self.advisories else self.symptom.id
-
-    @property
-    def sign(self) -> Sign:
-        return Sign(self.symptom.id, self.symptom.pattern)
-
-
-@dataclass(frozen=True)
-class _Match:
-    log: int
-    hit: Hit
-    known: KnownSymptom
-
-    @property
-    def order(self) -> tuple[bool, int, int, int]:
-        """What is told first: errors, then causes, then what stands earlier."""
-        symptom = self.known.symptom
-        level = _LEVELS.index(symptom.tells)
-        return symptom.severity != "error", level, self.log, self.hit.line
-
-
-def conclude(
-    names: Sequence[str], logs: Sequence[Findings], known: Sequence[KnownSymptom]
-) -> Diagnosis:
-    """Return what the logs say. *known*: of several at one place the first counts."""
-    kept, left_out, also = _without_overlaps(logs, known)
-    by_id: dict[str, list[_Match]] = {}
-    for each in sorted(kept, key=lambda found: found.order):
-        by_id.setdefault(each.known.id, []).append(each)
-    ranks = tuple(_ranks(names, logs, kept))
+def conclude(names: Sequence[str], logs: Sequence[Findings], index: SymptomIndex) -> Diagnosis:
+    """Return what logs mean. Of several symptoms at one place the first of *index* counts."""
+    facts = read_facts(logs, index)
+    places = places_of(logs, index, facts)
+    by_id: dict[str, list[SymptomMatch]] = {}
+    for match in sorted(places.matches, key=lambda match: match.order):
+        source = f" {match.source.id}" if match.known.id == UNEXPLAINED and match.source else ""
+        by_id.setdefault(match.known.id + source, []).append(match)
+    ranks = tuple(_ranks(names, logs, places.matches))
+    findings = tuple(
+        _finding(
+            group,
+            names,
+            _count(group, logs) - places.left_out[group[0].known.id],
+            tuple(places.also.get(group[0].known.id, ())),
+            index,
+        )
+        for group in by_id.values()
+    )
     return Diagnosis(
+        outcome=_outcome(findings, logs, index),
         logs=tuple(
             LogSize(log=shown(name, 200), lines=each.lines)
             for name, each in zip(names, logs, strict=True)
         ),
-        findings=tuple(
-            _finding(
-                those, names, _count(those[0].known, logs) - left_out[name], also.get(name, ())
-            )
-            for name, those in by_id.items()
+        findings=findings,
+        facts={name: ", ".join(values)[:200] for name, values in facts.values.items()},
+        known_bad=tuple(
+            row_match(match)
+            for name, match in facts.matches.items()
+            if match.verdict == "holds"
+            and match.severity == "error"
+            and not any(name in finding.advisories for finding in findings)
         ),
         ranks=tuple(RankSymptom(rank=each.label, id=each.id, line=each.line) for each in ranks),
         ranks_differ=_differ(ranks),
     )
 
 
-def _without_overlaps(
-    logs: Sequence[Findings], known: Sequence[KnownSymptom]
-) -> tuple[list[_Match], Counter[str], Mapping[str, tuple[str, ...]]]:
-    """Return what stands at a place where nothing more special does, and the advisories there.
-
-    Between them: how many matches of each were left out.
-    """
-    kept: list[_Match] = []
-    left_out: Counter[str] = Counter()
-    also: dict[str, dict[str, None]] = {}
-    for number, findings in enumerate(logs):
-        taken: list[_Match] = []
-        for each in known:
-            for hit in findings.hits.get(each.symptom.id, ()):
-                over = next((one for one in taken if _overlap(one.hit, hit)), None)
-                if over is None:
-                    taken.append(_Match(number, hit, each))
-                elif over.known is each:
-                    continue
-                else:
-                    left_out[each.id] += 1
-                    ids = also.setdefault(over.known.id, {})
-                    ids.update(dict.fromkeys(each.advisories))
-        kept += taken
-    return kept, left_out, {name: tuple(ids) for name, ids in also.items()}
+def _outcome(
+    findings: Sequence[Symptomatic], logs: Sequence[Findings], index: SymptomIndex
+) -> Outcome:
+    first = next((finding for finding in findings if finding.severity == "error"), None)
+    if first:
+        return "unexplained" if first.id == UNEXPLAINED else "known"
+    ids = {sign for findings in logs for sign in findings.hits}
+    finished = any(f"{source.id}/finished" in ids for source in index.sources)
+    ended = any(f"{source.id}/ended" in ids for source in index.sources)
+    printed = any(f"{source.id}/error" in ids for source in index.sources)
+    return "clean" if finished and not ended and not printed else "open"
 
 
-def _overlap(one: Hit, other: Hit) -> bool:
-    return one.rank == other.rank and one.line <= other.last and other.line <= one.last
-
-
-def _count(known: KnownSymptom, logs: Sequence[Findings]) -> int:
-    return sum(each.counts.get(known.symptom.id, 0) for each in logs)
+def _count(group: Sequence[SymptomMatch], logs: Sequence[Findings]) -> int:
+    match = group[0]
+    sign = match.known.symptom.id
+    if match.known.id == UNEXPLAINED and match.source:
+        return len(group)
+    return sum(findings.counts.get(sign, 0) for findings in logs)
 
 
 def _finding(
-    those: Sequence[_Match], names: Sequence[str], count: int, also: Sequence[str]
+    group: Sequence[SymptomMatch],
+    names: Sequence[str],
+    count: int,
+    also: Sequence[str],
+    index: SymptomIndex,
 ) -> Symptomatic:
-    first = those[0]
+    first = group[0]
     symptom = first.known.symptom.explain(first.hit.groups)
+    cause, hint = name_libraries(symptom, first.hit.groups, index.knowledge.library_names)
+    facts = tuple(dict.fromkeys(fact for match in group for fact in match.facts))
+    certain = symptom.confidence == "certain" and facts
+    confidence: Confidence = "certain" if certain else symptom.confidence
+    source = next((match.source for match in group if match.source), None)
     return Symptomatic(
         id=first.known.id,
         tells=symptom.tells,
         severity=symptom.severity,
-        confidence=symptom.confidence,
-        cause=symptom.cause,
-        hint=symptom.hint,
+        confidence="likely" if confidence == "certain" and not facts else confidence,
+        cause=cause,
+        hint=hint,
         settle=symptom.settle,
         advisories=tuple(dict.fromkeys([*first.known.advisories, *also])),
-        places=tuple(_place(each, names) for each in those[:_PLACES]),
-        count=count,
+        confirmed=facts,
+        places=tuple(_place(match, names) for match in group[:_PLACES]),
+        count=max(count, 1),
+        source=source and source.title,
+        page=source and source.page,
+        search_words=search_words(first.hit) or None,
     )
 
 
-def _place(found: _Match, names: Sequence[str]) -> LogPlace:
+def _place(found: SymptomMatch, names: Sequence[str]) -> LogPlace:
     hit = found.hit
     return LogPlace(
         log=shown(names[found.log], 200),
@@ -162,7 +146,7 @@ class _Rank:
 
 
 def _ranks(
-    names: Sequence[str], logs: Sequence[Findings], kept: Sequence[_Match]
+    names: Sequence[str], logs: Sequence[Findings], kept: Sequence[SymptomMatch]
 ) -> Iterator[_Rank]:
     """Yield who speaks, if that is more than one."""
     labels = _labels(names)
@@ -184,13 +168,13 @@ def _ranks(
         ]
         best = min(own, key=lambda found: found.order, default=None)
         if best is None:
-            yield _Rank(label, len(_LEVELS), None, None, None)
+            yield _Rank(label, len(LEVELS) + 1, None, None, None)
             continue
-        symptom, hit = best.known.symptom, best.hit
+        hit = best.hit
         times = _TIME.findall("\n".join([*hit.before, *hit.text]))
         yield _Rank(
             label,
-            _LEVELS.index(symptom.tells),
+            best.level,
             best.known.id,
             hit.line,
             times[-1] if times else None,
@@ -216,7 +200,7 @@ def _differ(ranks: Sequence[_Rank]) -> str | None:
     leaders = [each for each in ranks if each.level == lead]
     others = [each for each in ranks if each.level > lead]
     silent = [each for each in ranks if each.id is None]
-    if _LEVELS[lead] in ("wait", "effect"):
+    if lead > LEVELS.index("wait"):
         if silent:
             verb = "reports" if len(silent) == 1 else "report"
             return f"{_named(silent)} {verb} no error; the others wait for it or lost it"[:400]

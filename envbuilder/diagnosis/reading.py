@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import compress, islice
 from typing import BinaryIO
 
 # Longer lines are read in pieces: a file without line ends is no line of a gigabyte.
 LONGEST = 4000
+# Lines are read in batches of so many.
+_BATCH = 1 << 13
+# A line that was there so often is repeated. So many texts are known.
+REPEATED = 1000
+_MOST_SHAPES = 100_000
+# So many lines are near, before and after; so many are read at the end of a log.
+_AROUND = 40
+_TAIL = 200
+# So many bytes of a line may name its rank: their numbers count.
+_TAG_BYTES = 10
+_DIGITS = b"0123456789"
 # Of so many ranks the lines are told apart; those of more count as nobody's.
 MOST_RANKS = 4096
 
@@ -31,11 +45,70 @@ class LogText:
     rank: int | None
 
 
-def lines(stream: BinaryIO) -> Iterator[LogText]:
-    """Yield the lines of a log. What is no UTF-8 is replaced."""
-    number, begins = 1, True
-    while piece := stream.readline(LONGEST):
-        ends = piece.endswith(b"\n")
+class LogLines:
+    """The lines of a log. What is no UTF-8 is replaced. ``count``: how many were read.
+
+    A line whose text was there ``REPEATED`` times, apart from its numbers, is read and counted,
+    but yielded only near other lines and at the end of the log.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.count = 0
+        self._pieces = iter(partial(stream.readline, LONGEST), b"")
+        self._shapes: Counter[bytes] = Counter()
+
+    def __iter__(self) -> Iterator[LogText]:
+        begins = True
+        tail: list[_Piece] = []
+        while batch := list(islice(self._pieces, _BATCH)):
+            near = self._near(batch)
+            pieces = self._numbered(batch, begins)
+            chosen = pieces if near is None else list(compress(pieces, near))
+            if chosen:
+                yield from _texts([*tail, *chosen])
+            tail = []
+            if near is not None:
+                far = bytes(not is_near for is_near in near[-_TAIL:])
+                tail = list(compress(pieces[-_TAIL:], far))
+            begins = batch[-1][-1:] == b"\n"
+        yield from _texts(tail)
+        self.count += not begins
+
+    def _numbered(self, batch: Sequence[bytes], begins: bool) -> list[_Piece]:
+        """Return the pieces with the numbers of their lines, and whether they begin one."""
+        first = self.count + 1
+        if begins and b"".join(batch).count(b"\n") == len(batch):
+            self.count += len(batch)
+            return [(number, piece, True) for number, piece in enumerate(batch, first)]
+        pieces = []
+        for piece in batch:
+            pieces.append((self.count + 1, piece, begins))
+            begins = piece[-1:] == b"\n"
+            self.count += begins
+        return pieces
+
+    def _near(self, batch: Sequence[bytes]) -> bytearray | None:
+        """Return which lines are near one that is not repeated; None: all are."""
+        shapes = [piece[:_TAG_BYTES] + piece.translate(None, _DIGITS) for piece in batch]
+        known = self._shapes
+        fresh = {shape for shape in set(shapes) if known[shape] < REPEATED}
+        if len(known) < _MOST_SHAPES:
+            known.update(shapes)
+        near = bytearray(len(batch))
+        if len(fresh) * 2 > len(batch):
+            return None
+        for index, shape in enumerate(shapes) if fresh else ():
+            if shape in fresh:
+                first, last = max(0, index - _AROUND), index + _AROUND + 1
+                near[first:last] = b"\1" * (min(last, len(batch)) - first)
+        return near
+
+
+_Piece = tuple[int, bytes, bool]
+
+
+def _texts(pieces: Sequence[_Piece]) -> Iterator[LogText]:
+    for number, piece, begins in pieces:
         text = piece.decode("utf-8", "replace").rstrip("\r\n")
         if "\x1b" in text:
             text = _TERMINAL.sub("", text)
@@ -47,8 +120,6 @@ def lines(stream: BinaryIO) -> Iterator[LogText]:
                 if tag
                 else LogText(number, part, None)
             )
-        number += ends
-        begins = ends
 
 
 _TAG_BEGINS = frozenset("[0123456789")

@@ -8,16 +8,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from .reading import MOST_RANKS, LogText, lines
+from .reading import MOST_RANKS, LogLines, LogText
 from .signs import Sign
 
 # So much text is searched at once, in characters.
 _BATCH = 1 << 19
 # So many lines are searched again with what follows them: a message may go over several.
 _AGAIN = 40
+# A match has at most so many lines.
+_LONGEST = 320
 # Of each sign so many matches are kept for each rank, and so many are counted.
 _KEPT = 3
 COUNTED = 1000
+# Of a sign with different texts so many are kept.
+_DISTINCT = 40
 # So many lines are shown around a match.
 _AROUND = 2
 # So many lines of a match are shown.
@@ -35,6 +39,7 @@ class Hit:
     before: tuple[str, ...]
     after: tuple[str, ...]
     groups: Mapping[str, str]
+    shape: str = ""
 
 
 @dataclass
@@ -45,6 +50,7 @@ class Findings:
     ranks: set[int] = field(default_factory=set)
     hits: dict[str, list[Hit]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
+    last: dict[str, int] = field(default_factory=dict)
 
 
 def search(stream: BinaryIO, signs: Sequence[Sign]) -> Findings:
@@ -52,8 +58,8 @@ def search(stream: BinaryIO, signs: Sequence[Sign]) -> Findings:
     found = Findings()
     buffers: dict[int | None, list[LogText]] = {}
     size = 0
-    for each in lines(stream):
-        found.lines = each.number
+    log = LogLines(stream)
+    for each in log:
         rank = each.rank if each.rank in buffers or len(buffers) <= MOST_RANKS else None
         buffers.setdefault(rank, []).append(each)
         size += len(each.text) + 1
@@ -61,6 +67,7 @@ def search(stream: BinaryIO, signs: Sequence[Sign]) -> Findings:
             _search_all(buffers, signs, found)
             size = 0
     _search_all(buffers, signs, found)
+    found.lines = log.count
     found.ranks = {rank for rank in buffers if rank is not None}
     return found
 
@@ -94,31 +101,75 @@ class _Batch:
         self.fresh = self.starts[fresh]
 
     def search(self, signs: Iterable[Sign], found: Findings) -> None:
-        lower: str | None = None
+        lower = self.text.lower()
         for sign in signs:
             if found.counts.get(sign.id, 0) >= COUNTED:
                 continue
-            if sign.needles is not None:
-                if sign.any_case:
-                    lower = self.text.lower() if lower is None else lower
-                where = lower if sign.any_case and lower is not None else self.text
-                if not any(needle in where for needle in sign.needles):
-                    continue
-            self._matches(sign, found)
-
-    def _matches(self, sign: Sign, found: Findings) -> None:
-        last = -1
-        for match in sign.expression.finditer(self.text):
-            first = self._index(match.start())
-            if match.end() <= self.fresh or first == last:
+            if sign.needles is not None and not any(needle in lower for needle in sign.needles):
                 continue
-            last = first
-            count = found.counts[sign.id] = found.counts.get(sign.id, 0) + 1
-            kept = found.hits.setdefault(sign.id, [])
-            if sum(each.rank == self.rank for each in kept) < _KEPT:
+            if sign.keep == "last":
+                self._last_match(sign, lower, found)
+            else:
+                self._matches(sign, lower, found)
+
+    def _windows(self, sign: Sign, lower: str) -> Iterable[tuple[int, int]]:
+        """Return the parts of the text, in lines, where a sign may match."""
+        if sign.needles is None or len(lower) != len(self.text):
+            return [(0, len(self.lines) - 1)]
+        before, after = (0, 0) if sign.one_line else (_AGAIN, _LONGEST)
+        places: set[int] = set()
+        for needle in sign.needles:
+            place = lower.find(needle)
+            while place >= 0:
+                index = self._index(place)
+                places.add(index)
+                place = lower.find(needle, max(self._end(index), place + 1))
+        windows: list[tuple[int, int]] = []
+        for index in sorted(places):
+            first, last = max(0, index - before), min(len(self.lines) - 1, index + after)
+            if windows and after and first <= windows[-1][1] + 1:
+                windows[-1] = (windows[-1][0], last)
+            else:
+                windows.append((first, last))
+        return windows
+
+    def _last_match(self, sign: Sign, lower: str, found: Findings) -> None:
+        """Keep the last line that matches."""
+        for first, last in reversed(list(self._windows(sign, lower))):
+            for number in range(last, first - 1, -1):
+                start, end = self.starts[number], self._end(number)
+                if match := sign.expression.search(self.text, start, end):
+                    found.hits[sign.id] = [self._hit(match)]
+                    return
+
+    def _matches(self, sign: Sign, lower: str, found: Findings) -> None:
+        before = -1
+        for first, last in self._windows(sign, lower):
+            start, end = self.starts[first], self._end(last)
+            for match in sign.expression.finditer(self.text, start, end):
+                line = self._index(match.start())
+                if match.end() <= self.fresh or line == before:
+                    continue
+                before = line
+                if sign.exception and sign.exception.search(match[0]):
+                    continue
+                if not self._keep(sign, match, found):
+                    return
+
+    def _keep(self, sign: Sign, match: re.Match[str], found: Findings) -> bool:
+        """Keep a match, if it is one of the first; return whether more are counted."""
+        count = found.counts[sign.id] = found.counts.get(sign.id, 0) + 1
+        found.last[sign.id] = self.lines[self._index(match.end() - 1)].number
+        kept = found.hits.setdefault(sign.id, [])
+        if sign.keep == "distinct":
+            if len(kept) < _DISTINCT and all(each.shape != _shape(match) for each in kept):
                 kept.append(self._hit(match))
-            if count >= COUNTED:
-                return
+        elif sum(each.rank == self.rank for each in kept) < _KEPT:
+            kept.append(self._hit(match))
+        return count < COUNTED
+
+    def _end(self, number: int) -> int:
+        return self.starts[number] + len(self.lines[number].text)
 
     def _hit(self, match: re.Match[str]) -> Hit:
         first = self._index(match.start())
@@ -135,10 +186,22 @@ class _Batch:
             before=tuple(words[max(0, first - _AROUND) : first]),
             after=tuple(words[last + 1 : last + 1 + _AROUND]),
             groups={name: text for name, text in match.groupdict().items() if text is not None},
+            shape=_shape(match),
         )
 
     def _index(self, place: int) -> int:
         return bisect_right(self.starts, place) - 1
+
+
+def _shape(match: re.Match[str]) -> str:
+    """Return the text of a match without its numbers, or its groups, which state facts."""
+    groups = match.groupdict("")
+    if groups and "root" not in groups:
+        return "\n".join(groups.values())
+    return _NUMBERS.sub("#", groups.get("root", match[0]))
+
+
+_NUMBERS = re.compile(r"(?:0x)?[0-9a-f]*\d[0-9a-f]*")
 
 
 def _starts(those: Sequence[LogText]) -> Iterator[int]:

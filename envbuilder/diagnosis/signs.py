@@ -10,38 +10,57 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 # Shorter runs are in every text.
 _SHORTEST = 4
-_ANY_CASE = "(?i)"
+# What may match the end of a line, so that a match goes over several.
+_LINE_END = re.compile(r"\n|\\[nsSWD]|\[\^(?!\\n)")
 _LITERAL_ESCAPE = re.compile(r"\\[^A-Za-z0-9]")
 
 
 @dataclass(frozen=True)
 class Sign:
-    """An expression, by the name that its matches are known by."""
+    """An expression, by the name that its matches are known by.
+
+    ``any_case``: whether letter case does not matter.
+    ``keep``: which matches count: the first ones of each rank, those with different texts, or the
+    last one. ``ignored``: a text of matches that do not count.
+    """
 
     id: str
     pattern: str
+    keep: Literal["first", "distinct", "last"] = "first"
+    ignored: str | None = None
+    any_case: bool = True
 
     @cached_property
     def expression(self) -> re.Pattern[str]:
         """The expression, whose ``^`` and ``$`` are those of a line."""
-        return re.compile(self.pattern, re.MULTILINE)
+        return re.compile(self.pattern, self._flags)
+
+    @cached_property
+    def exception(self) -> re.Pattern[str] | None:
+        """The expression of ``ignored``."""
+        return None if self.ignored is None else re.compile(self.ignored, self._flags)
 
     @property
-    def any_case(self) -> bool:
-        """Whether capital letters count for nothing."""
-        return self.pattern.startswith(_ANY_CASE)
+    def _flags(self) -> int:
+        return re.MULTILINE | (re.IGNORECASE if self.any_case else 0)
+
+    @cached_property
+    def one_line(self) -> bool:
+        """Whether every match is within one line, by the pattern's text."""
+        return not _LINE_END.search(self.pattern)
 
     @cached_property
     def needles(self) -> tuple[str, ...] | None:
-        """Texts of which every match has at least one, in lower case for ``any_case``; None: any.
+        """Texts in lower case of which every match has at least one; None: any.
 
         They are found in the pattern's own text, so they may only be too few, never wrong.
         """
-        found = _needles(self.pattern.removeprefix(_ANY_CASE))
-        return found and tuple(each.lower() if self.any_case else each for each in found)
+        found = _needles(self.pattern)
+        return found and tuple(each.lower() for each in found)
 
 
 def _needles(pattern: str) -> tuple[str, ...] | None:
@@ -80,7 +99,7 @@ def _of_branch(branch: str) -> tuple[str, ...] | None:
 
 def _inside(group: str) -> str | None:
     """Return what a group must match; None for a look at what stands beside."""
-    start = re.match(r"\((\?:|\?P<\w+>|(?!\?))", group)
+    start = re.match(r"\((\?:|\?-i:|\?P<\w+>|(?!\?))", group)
     return group[start.end() : -1] if start else None
 
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from ..base import Document, Line
 from ..knowledge.symptoms import Confidence, SymptomTells
+from ..model.outcome import RowMatch
 
 
 class LogPlace(Document):
@@ -33,7 +34,14 @@ class Symptomatic(Document):
     settle: Line | None = Field(description="The fact that shows whether this is the cause.")
     advisories: tuple[Line, ...] = Field(default=(), description="Advisories with this symptom.")
     confirmed: tuple[Line, ...] = Field(
-        default=(), description="Findings of validate that confirm it."
+        default=(),
+        description="Independent facts that confirm it: other lines, releases, findings of "
+        "validate.",
+    )
+    source: Line | None = Field(default=None, description="The program that printed it.")
+    page: Line | None = Field(default=None, description="The program's page on its errors.")
+    search_words: Line | None = Field(
+        default=None, description="The words of the error that are the same in every run."
     )
     places: tuple[LogPlace, ...] = Field(description="Some of the places, in order.")
     count: int = Field(description="Number of occurrences, up to a limit.")
@@ -54,18 +62,25 @@ class LogSize(Document):
     lines: int
 
 
+Outcome = Literal["known", "unexplained", "clean", "open"]
+"""``unexplained``: a known program reports an error that no symptom explains. ``clean``: no error,
+and the end of the program was seen. ``open``: no error, and its end was not seen."""
+
+
 class Diagnosis(Document):
     """What logs say. Of several, or of one whose lines name ranks, also who failed first."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
+    outcome: Outcome
     logs: tuple[LogSize, ...]
     findings: tuple[Symptomatic, ...] = Field(description="Causes first, in the order of the logs.")
+    facts: dict[Line, Line] = Field(
+        default_factory=dict, description="Releases and facts that the logs state."
+    )
+    known_bad: tuple[RowMatch, ...] = Field(
+        default=(), description="Other advisories that apply to these releases."
+    )
     ranks: tuple[RankSymptom, ...] = ()
     ranks_differ: Line | None = Field(
         default=None, description="Which rank failed first, or reports another error."
     )
-
-    @property
-    def bad(self) -> bool:
-        """Whether an error was found."""
-        return any(each.severity == "error" for each in self.findings)

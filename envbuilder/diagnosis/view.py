@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..text import counted, filled
 from ..views.layout import joined
+from .places import UNEXPLAINED
 from .values import Diagnosis, LogPlace, Symptomatic
 
 # So many findings are shown whole, and so many lines of each; --all shows the rest.
@@ -29,13 +30,24 @@ def diagnosis(value: Diagnosis, *, everything: bool = False) -> Iterator[str]:
     for number, each in enumerate(value.findings):
         if everything or number < MOST_WHOLE:
             yield ""
-            yield from _whole(each, everything)
+            yield from _whole(each, everything, {log.log: log.lines for log in value.logs})
     rest = value.findings[MOST_WHOLE:]
     if rest and not everything:
         yield ""
         yield from filled("also     ", ", ".join(each.id for each in rest) + " (--all)")
+    yield from _known_bad(value)
+    if everything and value.facts:
+        yield ""
+        stated = ", ".join(f"{name} {text}" for name, text in value.facts.items())
+        yield from filled("facts    ", stated)
     yield ""
     yield _ending(value)
+
+
+def _known_bad(value: Diagnosis) -> Iterator[str]:
+    for row in value.known_bad[:MOST_WHOLE]:
+        yield ""
+        yield from filled("release  ", f"{row.id}: {', '.join(row.about)}: {row.summary}")
 
 
 def _ranks(value: Diagnosis, everything: bool) -> Iterator[str]:
@@ -47,27 +59,36 @@ def _ranks(value: Diagnosis, everything: bool) -> Iterator[str]:
         yield f"         and {len(value.ranks) - len(shown)} more: --all"
 
 
-def _whole(each: Symptomatic, everything: bool) -> Iterator[str]:
-    label = "warning" if each.severity == "warning" else _LABELS[each.tells]
-    sure = "" if each.tells in ("wait", "effect") else f" ({each.confidence})"
-    yield from filled(f"{label:<8} ", f"{each.id}{sure}: {each.cause or each.hint}")
-    for place in each.places if everything else each.places[:1]:
-        yield from _place(place, everything)
-    if each.count > len(each.places) or (each.count > 1 and not everything):
-        yield f"         found {each.count} times"
-    if each.cause:
-        yield from filled("         do: ", each.hint, 13)
-    if each.settle:
-        yield from filled("         to confirm: ", each.settle, 13)
-    for found in each.confirmed:
-        yield from filled("         validate agrees: ", found, 13)
-    if each.advisories:
-        yield from filled("         advisories: ", ", ".join(each.advisories), 13)
+def _whole(finding: Symptomatic, everything: bool, lines: Mapping[str, int]) -> Iterator[str]:
+    label = "warning" if finding.severity == "warning" else _LABELS[finding.tells]
+    sure = "" if finding.tells in ("wait", "effect") else f" ({finding.confidence})"
+    unexplained = finding.id == UNEXPLAINED
+    if unexplained:
+        yield from filled("error    ", f"{finding.id}: {finding.cause}")
+    else:
+        yield from filled(f"{label:<8} ", f"{finding.id}{sure}: {finding.cause or finding.hint}")
+    for place in finding.places if everything or unexplained else finding.places[:1]:
+        yield from _place(place, everything, lines)
+    if finding.count > len(finding.places) or (finding.count > 1 and not everything):
+        yield f"         found {finding.count} times"
+    if finding.cause:
+        yield from filled("         do: ", finding.hint, 13)
+    if finding.settle:
+        yield from filled("         to confirm: ", finding.settle, 13)
+    for fact in finding.confirmed:
+        yield from filled("         confirmed by: ", fact, 13)
+    if finding.advisories:
+        yield from filled("         advisories: ", ", ".join(finding.advisories), 13)
+    if finding.search_words and (unexplained or everything):
+        source = f"{finding.source}: " if finding.source else ""
+        yield from filled("         search for: ", f"{source}{finding.search_words}", 13)
+    if finding.page and (unexplained or everything):
+        yield from filled("         page: ", finding.page, 13)
 
 
-def _place(place: LogPlace, everything: bool) -> Iterator[str]:
+def _place(place: LogPlace, everything: bool, lines: Mapping[str, int]) -> Iterator[str]:
     rank = "" if place.rank is None else f", rank {place.rank}"
-    yield f"         {place.log}:{place.line}{rank}"
+    yield f"         {place.log}:{place.line} of {lines.get(place.log, 0):,}{rank}"
     text: Sequence[str] = place.text
     if everything:
         text = (*place.before, *text, *place.after)
@@ -78,9 +99,13 @@ def _place(place: LogPlace, everything: bool) -> Iterator[str]:
 
 
 def _ending(value: Diagnosis) -> str:
-    errors = sum(each.severity == "error" for each in value.findings)
-    warnings = len(value.findings) - errors
-    if not value.findings:
-        return "no known error found"
-    words = [counted(errors, "error")] if errors else []
-    return ", ".join([*words, *([counted(warnings, "warning")] if warnings else [])])
+    if value.outcome == "clean":
+        return "No error found."
+    if value.outcome == "open":
+        return "Nothing recognised; this log does not show how the program ended."
+    errors = [finding for finding in value.findings if finding.severity == "error"]
+    unexplained = sum(finding.id == UNEXPLAINED for finding in errors)
+    warnings = len(value.findings) - len(errors)
+    counts = {"error": len(errors) - unexplained, "unexplained error": unexplained}
+    counts["warning"] = warnings
+    return ", ".join(counted(number, thing) for thing, number in counts.items() if number)

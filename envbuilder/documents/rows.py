@@ -20,6 +20,8 @@ Sheet = LoadedDocument[Any]
 # Where rows have ids: the sections by what messages call them, and their keys.
 _ROWS = {
     "symptoms": "symptoms",
+    "log sources": "sources",
+    "library names": "libraries",
     "advisories": "advisories",
     "couplings": "couplings",
     "flag rules": "rules",

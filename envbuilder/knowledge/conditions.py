@@ -16,9 +16,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from packaging.version import InvalidVersion, Version
+
+from ..base import Line, checked_once
 
 Value = str | bool | frozenset[str]
 """Text (also a version), a yes or no, or a set such as the networks of a site."""
@@ -109,6 +111,9 @@ def parse(text: str) -> Condition:
         raise ValueError(f"the condition has more than {_LONGEST} characters: split the row in two")
     _parsed(text)
     return Condition(text)
+
+
+ConditionText = Annotated[Line, checked_once(lambda text: parse(text).text)]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from ..base import Day, Document, Line, Name, VariableName
 from .channels import Channel, SourceTrees
+from .log_sources import LibraryName, LogSource
 from .rows import (
     STEMS,
     Advisory,
@@ -57,6 +58,16 @@ class Symptoms(Document):
     symptoms: tuple[Symptom, ...]
 
 
+class LogSources(Document):
+    schema_: Literal[1] = Field(alias="schema")
+    log_sources: tuple[LogSource, ...] = Field(alias="sources")
+
+
+class Libraries(Document):
+    schema_: Literal[1] = Field(alias="schema")
+    library_names: tuple[LibraryName, ...] = Field(alias="libraries")
+
+
 class Advisories(Document):
     schema_: Literal[1] = Field(alias="schema")
     advisories: tuple[Advisory, ...]
@@ -82,7 +93,17 @@ class Flags(Document):
 FILES: Mapping[str, type[Document]] = dict(
     zip(
         STEMS,
-        (Components, Versions, Symptoms, Advisories, Couplings, Toolchains, Flags),
+        (
+            Components,
+            Versions,
+            Symptoms,
+            Advisories,
+            Couplings,
+            Toolchains,
+            Flags,
+            LogSources,
+            Libraries,
+        ),
         strict=True,
     )
 )

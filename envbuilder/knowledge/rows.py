@@ -5,19 +5,30 @@ Every row has a source. Nothing of it is in code: the resolver knows only the sh
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
-from ..base import Document, Line, Name, VariableName, checked_once
+from ..base import Document, Line, Name, VariableName
 from .channels import Channel, SourceTrees
-from .conditions import Condition, parse
+from .conditions import Condition, ConditionText
 from .entries import RuntimeName
+from .log_sources import LibraryName, LogSource
 from .ranges import VersionRange
 from .symptoms import Pattern, Symptom
 from .terms import AdvisoryId, Api, Arch, GpuVendor, Origin, PlainVersion, Severity
 
-STEMS = ("components", "versions", "symptoms", "advisories", "couplings", "toolchains", "flags")
+STEMS = (
+    "components",
+    "versions",
+    "symptoms",
+    "advisories",
+    "couplings",
+    "toolchains",
+    "flags",
+    "log-sources",
+    "libraries",
+)
 """The files of a folder of knowledge, in the order of reading and hashing."""
 
 
@@ -204,8 +215,6 @@ class Existing(Document):
         default=(), description="Announced releases, which rows may mention."
     )
 
-
-ConditionText = Annotated[Line, checked_once(lambda text: parse(text).text)]
 
 EvidenceKind = Literal["source-statement", "derived", "issue-report", "packager", "run"]
 """Who says so: the project itself, what follows from its code, a report in its tracker, a packager
@@ -405,6 +414,8 @@ class Knowledge(Document):
     generations: dict[Line, Generation] = Field(default_factory=dict)
     flags: dict[VariableName, Flag] = Field(default_factory=dict)
     flag_rules: tuple[FlagRule, ...] = ()
+    log_sources: tuple[LogSource, ...] = ()
+    library_names: tuple[LibraryName, ...] = ()
 
     def fulfilling(self, virtual: str) -> tuple[str, ...]:
         """Return the components that fulfil a virtual such as mpi, sorted."""

@@ -8,6 +8,7 @@ from pydantic import Field, ValidationInfo, model_validator
 
 from ..base import CHECKED, Document, Line, Name, checked_once
 from ..text import shown
+from .conditions import ConditionText
 
 
 def _compiles(pattern: str) -> str:
@@ -54,6 +55,23 @@ class Symptom(Document):
     checks: tuple[Line, ...] = Field(
         default=(), description="Findings of validate that confirm it."
     )
+    context: Pattern | None = Field(
+        default=None,
+        description="Regular expression that must match elsewhere in the log; it is a second fact.",
+    )
+    confirmed_by: Pattern | None = Field(
+        default=None, description="Regular expression of another line that confirms it."
+    )
+    refuted_by: Pattern | None = Field(
+        default=None, description="Regular expression of another line that refutes it."
+    )
+    when: ConditionText | None = Field(
+        default=None,
+        description="Condition over facts in the log, such as nccl.version < '2.15'. If it is "
+        "false, this is not the cause; if it is true, it is a second fact.",
+    )
+    sources: tuple[Line, ...] = Field(default=(), description="Pages that state it.")
+    repeated: int = Field(default=1, ge=1, description="How often the log must contain it.")
 
     @model_validator(mode="after")
     def _fields_are_groups(self, info: ValidationInfo) -> "Symptom":

@@ -8,6 +8,7 @@ class ExitCode(IntEnum):
     """The exit codes of all commands."""
 
     OK = 0
+    UNEXPLAINED = 1
     USAGE = 2
     NO_SOLUTION = 3
     KNOWN_BAD = 4

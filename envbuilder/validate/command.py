@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -19,6 +19,7 @@ from ..inspect.observation import seen
 from ..inspect.stack import InstalledStack
 from ..knowledge import matching
 from ..knowledge.conditions import Value
+from ..knowledge.log_sources import LibraryName, library_name
 from ..knowledge.matching import Verdict
 from ..knowledge.terms import Arch, Severity
 from ..model.outcome import RowMatch
@@ -145,7 +146,9 @@ def _validated(there: Environment, context: Context, options: ValidateOptions) -
         environment, stack, context.knowledge, runtime, context.folders
     )
     looked = checks.run(environment, horovod_build.look(horovod), hashes=options.verify)
-    findings = [*looked.findings, *sure, *asked, *failed]
+    names = context.knowledge.library_names
+    named = (_name_library(finding, names) for finding in looked.findings)
+    findings = [*named, *sure, *asked, *failed]
     python = environment.interpreter
     return Validation(
         path=shown(str(environment.prefix)[len(environment.root) :] or "/", 400),
@@ -162,6 +165,21 @@ def _validated(there: Environment, context: Context, options: ValidateOptions) -
         findings=tuple(sorted(findings, key=_place)),
         undecided=tuple(row for row in told if row.verdict == "unknown"),
         unchecked=looked.unchecked,
+    )
+
+
+def _name_library(finding: Finding, names: Sequence[LibraryName]) -> Finding:
+    """Return a finding about a missing library with the software that the library belongs to."""
+    needed = [place.value for place in finding.evidence if (place.field or "").startswith("NEEDED")]
+    row = library_name(names, "soname", needed[0]) if needed and needed[0] else None
+    if finding.id != "library.missing" or row is None:
+        return finding
+    name, parts = row
+    return finding.model_copy(
+        update={
+            "summary": f"{finding.summary}; it is {name.text.format(**parts)}"[:480],
+            "fix": name.hint.format(**parts) if name.hint else finding.fix,
+        }
     )
 
 

@@ -38,8 +38,8 @@ def test_a_log_with_an_error(tmp_path: Path) -> None:
         == f"""\
 1 log, 3 lines
 
-cause    file-system-full (certain): the file system is full
-         {tmp_path}/log:2
+cause    file-system-full (likely): the file system is full
+         {tmp_path}/log:2 of 3
          | OSError: [Errno 28] No space left on device: 'x'
          do: free some space, or use another --root
          to confirm: df -h and df -i of that folder, on the node that wrote the

@@ -15,9 +15,10 @@ from pathlib import Path
 import yaml
 
 from envbuilder import data
-from envbuilder.diagnosis.command import known_symptoms
-from envbuilder.diagnosis.conclusion import KnownSymptom, conclude
+from envbuilder.diagnosis.conclusion import conclude
+from envbuilder.diagnosis.index import KnownSymptom, SymptomIndex
 from envbuilder.diagnosis.search import search
+from envbuilder.diagnosis.signs import Sign
 from envbuilder.diagnosis.values import Diagnosis
 from envbuilder.documents.knowledge import load_knowledge
 
@@ -55,19 +56,22 @@ def index() -> tuple[Log, ...]:
 
 
 @cache
+def symptom_index() -> SymptomIndex:
+    return SymptomIndex(load_knowledge([data.RECIPES]).value)
+
+
 def known() -> tuple[KnownSymptom, ...]:
-    return known_symptoms(load_knowledge([data.RECIPES]).value)
+    return symptom_index().symptoms
 
 
-@cache
-def signs() -> tuple:  # type: ignore[type-arg]
-    return tuple(each.sign for each in known())
+def signs() -> tuple[Sign, ...]:
+    return symptom_index().signs
 
 
 def diagnosed(*texts: bytes, names: Sequence[str] = ()) -> Diagnosis:
     """Return what logs say, those of ranks 0, 1, ... if they have no names."""
     called = list(names) or [f"rank{number}.log" for number in range(len(texts))]
-    return conclude(called, [search(BytesIO(text), signs()) for text in texts], known())
+    return conclude(called, [search(BytesIO(text), signs()) for text in texts], symptom_index())
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,11 @@ def page() -> str:
     harmless = [each for each in outcomes() if not each.log.first]
     quoted = sum(each.log.quoted for each in outcomes())
     lines = [
+        "## The development set",
+        "",
+        "These logs were made together with the symptoms: they show that nothing is lost, not how",
+        "good `diagnose` is.",
+        "",
         f"Of {len(broken)} logs of a failure, {sum(each.right for each in broken)} have the right "
         "cause first.",
         f"Of {len(harmless)} harmless logs, {sum(not each.right for each in harmless)} have an "

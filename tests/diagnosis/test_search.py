@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envbuilder.diagnosis import search as searching
-from envbuilder.diagnosis.reading import LONGEST, lines
+from envbuilder.diagnosis.reading import LONGEST, LogLines
 from envbuilder.diagnosis.search import COUNTED, search
 from envbuilder.diagnosis.signs import Sign
 from tests.golden_texts import Golden
@@ -65,8 +65,26 @@ def test_what_is_found_over_and_over_is_counted_to_a_limit() -> None:
     assert len(found.hits["file-system-full"]) == 3
 
 
+def test_repeated_lines_hide_no_other_line() -> None:
+    step = b"[1,3]<stdout>:step %d: loss 0.%d\n"
+    text = b"".join(step % (number, number) for number in range(30_000))
+    text += FULL + b"\n" + b"".join(step % (number, number) for number in range(20_000))
+    log = LogLines(io.BytesIO(text))
+    read = list(log)
+    assert log.count == text.count(b"\n")
+    assert [each.number for each in read if "Errno" in each.text] == [30_001]
+    assert len(read) < 15_000
+    assert read[-1].number == log.count
+    assert {each.rank for each in read} == {3, None}
+    assert all(
+        each.text in (FULL.decode(), f"step {n}: loss 0.{n}")
+        for each in read
+        for n in [(each.number - 1) if each.number <= 30_000 else each.number - 30_002]
+    )
+
+
 def test_a_line_without_an_end_is_read_in_pieces_of_one_line() -> None:
-    pieces = list(lines(io.BytesIO(b"x" * (3 * LONGEST) + b"\nnext\n")))
+    pieces = list(LogLines(io.BytesIO(b"x" * (3 * LONGEST) + b"\nnext\n")))
     assert [each.number for each in pieces if each.text] == [1, 1, 1, 2]
     assert max(len(each.text) for each in pieces) <= LONGEST
 
@@ -122,7 +140,7 @@ def test_a_traceback_of_one_rank_between_the_lines_of_another() -> None:
 """
     (finding,) = diagnosed(text).findings
     last = text.decode().splitlines()[-1].removeprefix("[0] ")
-    assert (finding.id, finding.places[0].text[-1]) == ("python-exception", last)
+    assert (finding.id, finding.places[0].text[-1]) == ("unexplained", last)
     assert finding.cause.endswith(last)
 
 

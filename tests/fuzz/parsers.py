@@ -18,8 +18,8 @@ from functools import cache
 from pathlib import Path
 
 from envbuilder import data as shipped
-from envbuilder.diagnosis.command import known_symptoms
-from envbuilder.diagnosis.conclusion import KnownSymptom, conclude
+from envbuilder.diagnosis.conclusion import conclude
+from envbuilder.diagnosis.index import SymptomIndex
 from envbuilder.diagnosis.search import search
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.errors import DriftError
@@ -142,16 +142,15 @@ def read_tcl(data: bytes) -> object:
 
 
 @cache
-def symptoms() -> tuple[KnownSymptom, ...]:
-    return known_symptoms(load_knowledge([shipped.RECIPES]).value)
+def symptom_index() -> SymptomIndex:
+    return SymptomIndex(load_knowledge([shipped.RECIPES]).value)
 
 
 def read_log(data: bytes) -> object:
-    known = symptoms()
-    signs = [each.sign for each in known]
-    found = [search(io.BytesIO(part), signs) for part in data.split(SEPARATOR)[:4]]
+    index = symptom_index()
+    found = [search(io.BytesIO(part), index.signs) for part in data.split(SEPARATOR)[:4]]
     names = [f"rank{number}.log" for number in range(len(found))]
-    return conclude(names, found, known)
+    return conclude(names, found, index)
 
 
 def _sif() -> bytes:

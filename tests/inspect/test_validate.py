@@ -312,7 +312,7 @@ def test_diagnose_names_what_agrees_with_a_log(made: Made, tmp_path: Path) -> No
     assert finding["id"] == "library-not-found"
     assert finding["confirmed"][0].startswith("library.missing: ")
     shown = CliRunner().invoke(app, words, env=outside).stdout
-    assert "validate agrees: library.missing" in shown
+    assert "confirmed by: library.missing" in shown
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,7 @@ def test_the_documentation_s_examples_are_read(tmp_path: Path) -> None:
     for text, name in examples:
         (folder / name).write_text(text)
     read = load_knowledge([tmp_path, data.RECIPES]).value
-    assert len(examples) == 6
+    assert len(examples) == 7
     assert {row.id for row in (*read.advisories, *read.couplings, *read.flag_rules)} >= {
         "SITE-001",
         "SITE-101",

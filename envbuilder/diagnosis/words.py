@@ -1,0 +1,49 @@
+"""What the text of an error states: its reason, the words to search for, the names of libraries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ..knowledge.log_sources import LibraryName, library_name
+from ..knowledge.symptoms import Symptom
+from ..target_tools.names import without_credentials
+from ..text import shown
+from .search import Hit
+
+_MOST_WORDS = 12
+# Text that differs between runs: times, tags of ranks, addresses, places in sources, numbers.
+_VARYING = re.compile(
+    r"\d{4}-\d\d-\d\d[T ][\d:.,]+|\[[^\]\s]*\d[^\]]*\]|\S+:\d+:\d+|0x[0-9a-f]+|"
+    r"\S+\.(?:cc|cpp|c|h|hpp|cu|py|go):\d+|\d+(?:\.\d+){3}(?::\d+)?|(?<!\S)/\S+|\b\d[\d.]*\b",
+    re.IGNORECASE,
+)
+_KINDS = {"library": "soname", "symbol": "symbol", "version": "version", "path": "path"}
+
+
+def reason(hit: Hit) -> str:
+    """Return the line of an error that states its reason."""
+    text = hit.groups.get("root") or (hit.text[0] if hit.text else "")
+    return shown(without_credentials(" ".join(text.split())), 300)
+
+
+def search_words(hit: Hit) -> str:
+    """Return the words of an error that are the same in every run, to search for."""
+    parts = [part.split() for part in _VARYING.split(reason(hit))]
+    words = [word.strip("\"'`()[]{},;:<>") for part in parts for word in part]
+    return " ".join([word for word in words if len(word) > 1][:_MOST_WORDS])
+
+
+def name_libraries(
+    symptom: Symptom, groups: Mapping[str, str], rows: tuple[LibraryName, ...]
+) -> tuple[str | None, str]:
+    """Return cause and hint of a symptom with what the names of its groups tell."""
+    cause, hint = symptom.cause, symptom.hint
+    for group, kind in _KINDS.items():
+        named = library_name(rows, kind, groups[group]) if groups.get(group) else None
+        if named is None:
+            continue
+        row, parts = named
+        cause = f"{cause}; it is {row.text.format(**parts)}"[:480] if cause else None
+        hint = row.hint.format(**parts) if row.hint else hint
+    return cause, hint

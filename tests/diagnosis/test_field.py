@@ -1,0 +1,75 @@
+"""Public failure reports of 2017 to 2026, recreated small: right first, wrong, or a false alarm."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from corpus import diagnosed
+from field_cases import LOGS, cases
+
+
+def test_the_logs_are_those_of_the_index() -> None:
+    assert {f"{case.name}.log" for case in cases()} == {path.name for path in LOGS.glob("*.log")}
+
+
+def test_causes_are_first_and_none_is_wrong() -> None:
+    grades = {case.name: case.grade for case in cases()}
+    counts = Counter(grades.values())
+    assert counts["right"] >= 38, grades
+    assert not counts["wrong"], grades
+
+
+def test_what_is_certain_is_right() -> None:
+    """At least 95 % of the first causes that are certain, 75 % of those that are likely."""
+    broken = [case for case in cases() if case.first]
+    for confidence, share in (("certain", 0.95), ("likely", 0.75)):
+        stated = [case for case in broken if case.result.findings[0].confidence == confidence]
+        assert len(stated) > 8
+        assert sum(case.grade == "right" for case in stated) >= share * len(stated)
+
+
+def test_a_certain_cause_has_a_second_fact() -> None:
+    for finding in (finding for case in cases() for finding in case.result.findings):
+        assert finding.confidence != "certain" or finding.confirmed, finding
+
+
+def test_outcomes() -> None:
+    outcomes = {case.name: case.result.outcome for case in cases()}
+    assert {outcomes[case.name] for case in cases() if case.first} == {"known"}
+    assert {outcomes[case.name] for case in cases() if not case.first} == {"clean", "open"}
+
+
+def test_a_release_is_read_from_the_log() -> None:
+    by_name = {case.name: case.result.facts for case in cases()}
+    assert by_name["14-nccl-2283-no-kernel"]["nccl"] == "2.28.3"
+    assert by_name["47-aarch64-cpu-wheel"]["arch"] == "aarch64"
+    assert by_name["45-conda-cuda-virtual"]["glibc"] == "2.35"
+    assert by_name["35-rocm-wheel-vs-system"]["rocm"] == "6.0.1"
+
+
+def test_an_error_without_a_symptom_is_quoted() -> None:
+    result = diagnosed(b"node01:12:34 [0] misc/gen.cc:7 NCCL WARN a thing that nobody knows 0x1f\n")
+    (finding,) = result.findings
+    assert (result.outcome, finding.id, finding.places[0].line) == ("unexplained", "unexplained", 1)
+    assert finding.source == "NCCL or RCCL"
+    assert finding.search_words == "thing that nobody knows"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "error: 0.125\nloss: 0.3\n",
+        "epoch 1/3 error 0.2 loss: 0.5\n",
+        "[2026-01-01 10:00:00] [INFO] 3 errors corrected\n",
+        "n1:1:2 [0] NCCL INFO NET/Plugin : Plugin load (libnccl-net.so) returned 2 : "
+        "libnccl-net.so: cannot open shared object file: No such file or directory\n",
+        "srun: Job step creation temporarily disabled, retrying (Requested nodes are busy)\n"
+        "rank 0 of 4: all done\n",
+        "libfabric:1:2::core:core:cuda_hmem_dl_init():499<warn> Failed to dlopen libcuda.so\n",
+    ],
+)
+def test_harmless_lines_raise_no_alarm(text: str) -> None:
+    result = diagnosed(text.encode())
+    assert not [finding for finding in result.findings if finding.severity == "error"]
+    assert result.outcome in ("clean", "open")
