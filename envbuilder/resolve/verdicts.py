@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from ..knowledge.matching import Verdict, kind
+from ..knowledge.ranges import matches
 from ..knowledge.rows import Knowledge, Remedy, Row
 from ..knowledge.terms import Origin, Severity
 from ..knowledge.wheels import wheel_facts
@@ -108,9 +109,9 @@ def _pool(knowledge: Knowledge, given: StackFacts) -> Pool:
     """Return the versions as candidates: one for each origin where nobody said which it is."""
     candidates = tuple(
         Candidate(
-            id=f"{component}@{version} <- {origin}",
+            id=f"{component}@{release} <- {origin}",
             component=component,
-            version=version,
+            version=release,
             origin=origin,
             locator=_locator(component, origin, knowledge, given),
             rank=0,
@@ -118,6 +119,7 @@ def _pool(knowledge: Knowledge, given: StackFacts) -> Pool:
         )
         for component, version in given.versions.items()
         for origin in ((given.origins[component],) if component in given.origins else _ORIGINS)
+        for release in (version, *_build_for_toolkit(component, version, origin, knowledge, given))
     )
     arch = given.facts.stated.get("arch")
     wheels = {
@@ -133,6 +135,19 @@ def _pool(knowledge: Knowledge, given: StackFacts) -> Pool:
     }
     facts = {name: built.values() for name, built in wheels.items() if built.values()}
     return Pool(candidates, facts, wheels=wheels)
+
+
+def _build_for_toolkit(
+    component: str, version: str, origin: Origin, knowledge: Knowledge, given: StackFacts
+) -> Iterator[str]:
+    """Yield the build of a release for the CUDA of the stack, if nobody said which build it is."""
+    series = given.versions.get("cuda", "").split(".")[:2]
+    tag = f"cu{''.join(series)}"
+    if origin == "pip" and "+" not in version and not given.built:
+        for build in knowledge.builds.get(component, ()):
+            if build.tag == tag and matches(version, build.releases):
+                yield f"{version}+{tag}"
+                return
 
 
 def _locator(component: str, origin: Origin, knowledge: Knowledge, given: StackFacts) -> str:
@@ -176,7 +191,7 @@ def _match(grounded: GroundRule, pool: Pool, given: StackFacts) -> Iterator[Matc
         or any(each.component == role or role in each.roles for role in rule.lack_of)
     }
     hanging = {
-        f"{pool.by_id[name].component}.origin"
+        _open_fact(pool.by_id[name].component, given)
         for those, there in zip((*rule.slots, *rule.lacks), (*slots, *lacks), strict=True)
         if there is None
         for name in those
@@ -191,6 +206,11 @@ def _match(grounded: GroundRule, pool: Pool, given: StackFacts) -> Iterator[Matc
         yield Match(grounded.row, "lifted", words, remedy=remedy)
     else:
         yield Match(grounded.row, "unknown" if hanging else "holds", words, tuple(sorted(hanging)))
+
+
+def _open_fact(component: str, given: StackFacts) -> str:
+    """Return what to state of a component: its origin, or the CUDA of its build."""
+    return f"{component}.{'cuda' if component in given.origins else 'origin'}"
 
 
 def _remedy(grounded: GroundRule, pool: Pool, given: StackFacts) -> Remedy | None:

@@ -298,6 +298,16 @@ def test_the_index_of_a_build_is_the_cuda_that_horovod_is_built_with(tmp_path: P
     assert rows(seen["cu121"]) & {"TORCH-243", "NCCL-111"}
 
 
+def test_a_release_beside_a_toolkit_may_be_the_build_for_it() -> None:
+    """Horovod 0.28.1's own image: nobody said which build of 1.12.1 it has."""
+    facts = ["pytorch.origin=pip", "gpu=sm_80", "driver=525.60.13", "horovod.origin=build"]
+    facts += ["flags.HOROVOD_GPU_OPERATIONS=NCCL", "flags.HOROVOD_WITH_PYTORCH=1"]
+    words = ["python==3.8.10", "pytorch==1.12.1", "horovod==0.28.1", "nccl==2.9.9"]
+    words += [word for fact in facts for word in ("--fact", fact)]
+    assert check(*words, "cuda==11.3.1") == (0, set())
+    assert check(*words, "cuda==11.0.3") == (4, {"TORCH-211", "TORCH-241"})
+
+
 def test_the_warning_about_cuda_on_arm_ends_with_its_remedy() -> None:
     words = ["--arch", "aarch64", "--fact", "pytorch.origin=pip", "--fact", "gpu=sm_90", "--json"]
     found = {}
