@@ -186,10 +186,11 @@ def _of_index(
         return
     stated = _stated_build(request.recipe.stack.get(component, ""))
     variant = request.recipe.pip_names.get(component)
+    origins = tuple(_index_origins(request, known, component))
     for release in request.knowledge.releases.get(component, ()):
         if variant and release.pip and release.pip != variant:
             continue
-        for origin in _index_origins(request, known, component):
+        for origin in origins:
             # Sources run wherever they are built.
             built = origin == "build"
             if not built and not runs_on(release, request.arch, request.glibc):
