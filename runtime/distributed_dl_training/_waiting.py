@@ -2,8 +2,8 @@
 
 import os
 import select
+import threading
 import time
-from typing import Any, Sequence
 
 from distributed_dl_training._core import Pending
 
@@ -20,13 +20,8 @@ _YIELDS = 20
 _TESTS = 8
 
 
-def comes_soon(
-    pending: Pending, reasons_to_stop: Sequence[Any] = (), longest: float = _LINGER
-) -> bool:
-    """Wait for the other ranks, for ``longest`` seconds; tell whether they have come.
-
-    reasons_to_stop: not for so long either once there is one.
-    """
+def comes_soon(pending: Pending, longest: float = _LINGER) -> bool:
+    """Wait for the other ranks, for ``longest`` seconds; tell whether they have come."""
     done = pending.done
     for _ in range(_YIELDS):
         os.sched_yield()  # another rank may need this core to come as far
@@ -36,7 +31,7 @@ def comes_soon(
     started = time.monotonic()
     while not done():
         waited = time.monotonic() - started
-        if waited > longest or reasons_to_stop:
+        if waited > longest:
             return False
         pause(waited)
     return True
@@ -51,3 +46,31 @@ def pause(waited: float) -> None:
     # Not time.sleep(0): from Python 3.11 on that takes 0.1 ms.
     select.select((), (), (), 0)
     os.sched_yield()
+
+
+class Bell:
+    """Wakes one thread; rung while that does not wait, it does not wait the next time.
+
+    A handler of a signal may raise at any moment of ``ring`` without harm.  One in the middle of
+    ``Condition.notify`` leaves a thread to be woken that is awake, which Python 3.6 finds an error.
+    """
+
+    def __init__(self) -> None:
+        self._silent = threading.Lock()
+        self._silent.acquire()
+
+    def ring(self) -> None:
+        """Wake it."""
+        try:
+            self._silent.release()
+        except RuntimeError as error:
+            trace = error.__traceback__
+            if trace is not None and trace.tb_next is not None:
+                raise  # from a handler of a signal: the lock leaves no frame of Python
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep until it is rung, ``seconds`` at most; -1: for however long that takes.
+
+        Return whether it was rung.
+        """
+        return self._silent.acquire(True, seconds)

@@ -123,7 +123,7 @@ def test_equal_ones_without_a_name_are_added_by_their_order_and_a_warning_says_s
     assert all("without a name" in each and "give each a name" in each for each in said)
 
 
-def test_mismatch_without_a_common_name_is_told_at_once():
+def test_mismatch_without_a_common_name_is_told_soon():
     def body(controller):
         errors = []
         for _ in range(2):
