@@ -117,7 +117,9 @@ class Burst:
         most: bytes of a tensor that travels together with others, not reached.
         capacity: bytes that are reduced as one, at most.
         """
-        if not self.repeated or set(map(type, handles)) != {ArrayHandle}:
+        if not self.repeated:
+            return False
+        if not all(issubclass(kind, ArrayHandle) for kind in set(map(type, handles))):
             return False
         if self.packs is None:
             self.packs = _packs(self.requests, most, capacity)

@@ -94,12 +94,15 @@ class ArrayRequest(Arithmetic, Protocol):
 
 
 class ArrayHandle(Handle):
-    """An allreduce of a numpy array to a new one, for which little is made beforehand.
+    """An allreduce of an array of the host, for which little is made beforehand.
 
     Where many come together ``value`` is cut from what was exchanged.  Else ``work`` is what is
     exchanged, and has the result.
+
+    in_place: the result replaces ``source``.
     """
 
+    in_place = False
     refusal = None
     finish = None
     value: Optional[Array] = None
@@ -116,11 +119,18 @@ class ArrayHandle(Handle):
         if name != "work":
             raise AttributeError(name)
         source, how = self.source, self.reduction
-        target = numpy.empty(source.size, source.dtype)
+        target = source if self.in_place else numpy.empty(source.size, source.dtype)
         work = self.work = Allreduce([source], target, how.op, how.prescale, how.postscale)
         if len(how.shape) != 1:
             work.value = target.reshape(how.shape)
         return work
+
+    def take(self, value: Array) -> None:
+        """Take what it was reduced to, in the shape of the result."""
+        if self.in_place:
+            self.source[:] = value.reshape(-1)
+            value = self.source
+        self.value = value
 
     def synchronize(self) -> Any:
         if not self.done:

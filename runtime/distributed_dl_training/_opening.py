@@ -158,7 +158,7 @@ class Opening:
         """Let the values of ``handle``, which are of the kind that travels along, do so."""
         values = self._values
         assert values is not None
-        if type(handle) is ArrayHandle:
+        if isinstance(handle, ArrayHandle):
             values[:] = handle.source
             prescale = handle.reduction.prescale
         else:
@@ -207,12 +207,12 @@ class Opening:
         """Give ``handle`` what the values that it has carried were reduced to."""
         values = self._values
         assert values is not None
-        if type(handle) is ArrayHandle:
+        if isinstance(handle, ArrayHandle):
             how = handle.reduction
             value = values.copy()
             if how.op is Op.AVERAGE or how.postscale != 1.0:
                 _quietly(_reduce.finish, value, how.op, self._size, how.postscale)
-            handle.value = value if len(how.shape) == 1 else value.reshape(how.shape)
+            handle.take(value if len(how.shape) == 1 else value.reshape(how.shape))
             return
         work = handle.work
         assert isinstance(work, Allreduce)

@@ -169,7 +169,10 @@ class RequestQueue(Executor):
                 self._unnamed -= sum([handle.request.name is None for handle in handles])
             for handle, value in zip(handles, values):
                 pop(handle.label, None)  # first: who sees the result may use the name again
-                handle.value = value
+                if handle.in_place:
+                    handle.take(value)
+                else:
+                    handle.value = value
                 handle.done = True
             self._active_threads.wake()
 
