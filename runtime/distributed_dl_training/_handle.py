@@ -180,7 +180,7 @@ class ActiveThreads:
         # Whoever opens the session is likely to ask, and other threads may wait for it to do so.
         self._threads = {threading.current_thread()}
         self.last: Optional[threading.Thread] = None  # that has asked
-        self._blocked: FrozenSet[Handle] = frozenset()  # what all have waited for
+        self._blocked: FrozenSet[int] = frozenset()  # what all have waited for, by id
         self._blocked_since = 0.0
         # By the lock that wakes it.
         self._waiting: Dict[Any, Tuple[threading.Thread, Handle]] = {}
@@ -229,7 +229,7 @@ class ActiveThreads:
         self._threads = {thread for thread in self._threads if thread.is_alive()}
         waiting = [each for each in list(self._waiting.values()) if not each[1].done]
         threads = {thread for thread, _ in waiting}
-        handles = frozenset(handle for _, handle in waiting)
+        handles = frozenset(id(handle) for _, handle in waiting)
         now = time.monotonic()
         if handles != self._blocked:
             self._blocked, self._blocked_since = handles, now

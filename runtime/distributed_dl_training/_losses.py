@@ -6,6 +6,7 @@ from typing import Any, List, Optional
 
 from distributed_dl_training._core import PeerLostError, fold_ranks
 from distributed_dl_training._heartbeat import RARELY, Heartbeat
+from distributed_dl_training._waiting import raised_in_python
 
 # Between looks whether a rank is lost, while data is awaited.
 _LOOK = timedelta(seconds=0.25)
@@ -33,9 +34,8 @@ class Losses:
                 work.wait(longest or _LOOK)
                 return True
             except RuntimeError as error:
-                trace = error.__traceback__
-                if trace is not None and trace.tb_next is not None:
-                    raise  # from a handler of a signal: torch leaves no frame of Python
+                if raised_in_python(error):
+                    raise  # from a handler of a signal
                 if work.is_completed():  # not only this look has ended
                     return self._ended(work)
             self.check()

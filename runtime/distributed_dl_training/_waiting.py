@@ -48,6 +48,15 @@ def pause(waited: float) -> None:
     os.sched_yield()
 
 
+def raised_in_python(error: BaseException) -> bool:
+    """Tell whether Python code raised what the caller has caught, and not a function in C.
+
+    A function in C leaves no frame.  No name is kept for the traceback, which refers to the frames
+    of all callers: with a name these would live until garbage is collected.
+    """
+    return getattr(error.__traceback__, "tb_next", None) is not None
+
+
 class Bell:
     """Wakes one thread; rung while that does not wait, it does not wait the next time.
 
@@ -64,9 +73,8 @@ class Bell:
         try:
             self._silent.release()
         except RuntimeError as error:
-            trace = error.__traceback__
-            if trace is not None and trace.tb_next is not None:
-                raise  # from a handler of a signal: the lock leaves no frame of Python
+            if raised_in_python(error):
+                raise  # from a handler of a signal
 
     def wait(self, seconds: float) -> bool:
         """Sleep until it is rung, ``seconds`` at most; -1: for however long that takes.
