@@ -38,6 +38,8 @@ from distributed_dl_training._works import Nothing
 _PAUSE = 0.002
 # Seconds that requests nobody waits for are gathered before a cycle; Horovod's cycle time is 1 ms.
 _GATHER = 0.0003
+# How often a thread of the program tests for other ranks before it offers its core to them.
+_TESTS = 60
 # Negotiation without a result after which blocked ranks say so.
 _PATIENCE = 3
 
@@ -65,6 +67,9 @@ class Controller(RequestQueue):
         self._turn: Any = threading.RLock()
         self._cycle: Optional[Cycle] = None  # has begun; whoever has the turn goes on with it
         self._direct: Dict[int, DirectCycle] = {}  # by the thread of the program that runs it
+        # Where each rank of the node has a core, none has to be offered to another at first.
+        cores = len(os.sched_getaffinity(0))
+        self._tests = _TESTS if engine.local_size <= cores else 1
         self._pid = os.getpid()
         self._owner = threading.get_ident()
         self._thread: Optional[threading.Thread] = None
@@ -200,7 +205,10 @@ class Controller(RequestQueue):
         negotiation.prepare(opening, handle)
         opening.start()
         try:
-            came = direct.done() or comes_soon(direct)
+            tests = self._tests
+            while tests and not direct.done():
+                tests -= 1
+            came = tests > 0 or comes_soon(direct)
         except PeerLostError as error:
             self._fail_all(error)
             return
