@@ -87,7 +87,8 @@ def reduce_one(
             )
         remember_array(controller, name, last)
     handle: ArrayHandle = adapter.handle(controller, last, flat, tensor)
-    handle.in_place = in_place
+    if in_place:
+        handle.in_place = True
     if waits:
         controller.run(handle)
     else:

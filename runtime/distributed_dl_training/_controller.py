@@ -24,22 +24,22 @@ from distributed_dl_training._core import (
     PeerLostError,
     StallError,
     Threads,
+    forks,
 )
-from distributed_dl_training._cycle import Cycle, CycleRequests, DirectCycle
-from distributed_dl_training._handle import Handle, Item
+from distributed_dl_training._cycle import Cycle, CycleRequests
+from distributed_dl_training._handle import ArrayHandle, Handle, Item
 from distributed_dl_training._negotiation import Negotiation
+from distributed_dl_training._opening import Repeated
 from distributed_dl_training._queue import RequestQueue
 from distributed_dl_training._settings import Settings
 from distributed_dl_training._stall import StallInspector
-from distributed_dl_training._waiting import comes_soon
+from distributed_dl_training._waiting import comes_soon, raised_in_python
 from distributed_dl_training._works import Nothing
 
 # Seconds between two cycles without a result: a quarter after the first, all of it from the fourth.
 _PAUSE = 0.002
 # Seconds that requests nobody waits for are gathered before a cycle; Horovod's cycle time is 1 ms.
 _GATHER = 0.0003
-# How often a thread of the program tests for other ranks before it offers its core to them.
-_TESTS = 60
 # Negotiation without a result after which blocked ranks say so.
 _PATIENCE = 3
 
@@ -66,10 +66,7 @@ class Controller(RequestQueue):
         # One cycle at a time, by whatever thread.  It tells whether the calling thread has it.
         self._turn: Any = threading.RLock()
         self._cycle: Optional[Cycle] = None  # has begun; whoever has the turn goes on with it
-        self._direct: Dict[int, DirectCycle] = {}  # by the thread of the program that runs it
-        # Where each rank of the node has a core, none has to be offered to another at first.
-        cores = len(os.sched_getaffinity(0))
-        self._tests = _TESTS if engine.local_size <= cores else 1
+        self._direct: Dict[int, Handle] = {}  # by the thread of the program that runs its cycle
         self._pid = os.getpid()
         self._owner = threading.get_ident()
         self._thread: Optional[threading.Thread] = None
@@ -88,7 +85,10 @@ class Controller(RequestQueue):
         """
         try:
             self.submit(handle, True)
-            self.wait(handle)
+            if self._thread is not None and not self._turn._is_owned():
+                self._repeat(handle)  # ``wait``, without what only others need
+            if not handle.done:
+                self.wait(handle)
         except BaseException:
             self._bell.ring()  # who is interrupted before it waits has asked all the same
             raise
@@ -101,13 +101,14 @@ class Controller(RequestQueue):
         """
         if handle.done:
             return
-        if self._pid != os.getpid():
+        if self._pid != (forks.pid or os.getpid()):
             raise NotInitializedError("this is a forked child: it has no ranks to talk to")
         if self._thread is None:
             self._wait_by_cycles(handle)
             return
-        self._give_turn()  # in a handler that has interrupted this thread in a cycle
-        if len(self._entries) == 1 and self._negotiation.may_repeat():
+        if self._turn._is_owned():
+            self._give_turn()  # in a handler that has interrupted this thread in a cycle
+        if len(self._entries) == 1 and not handle.reported:
             self._repeat(handle)
             if handle.done:
                 return
@@ -178,42 +179,70 @@ class Controller(RequestQueue):
         long is left to that thread.
 
         A handler of a signal may run between any two steps.  If it raises, or asks for collectives
-        itself, the communication thread finishes what this thread has begun.
+        itself, the communication thread finishes what this thread has begun: it has lost the turn.
         """
-        direct = self._direct[threading.get_ident()] = DirectCycle(handle)
         try:
-            if self._turn.acquire(False) and not direct.left:
-                self._run_directly(direct)
+            if self._turn.acquire(False):
+                self._run_directly(handle)
         finally:
             try:
                 self._give_turn()
-            finally:  # if that was interrupted
-                self._give_turn()
+            finally:
+                if self._turn._is_owned():  # that was interrupted
+                    self._give_turn()
 
-    def _run_directly(self, direct: DirectCycle) -> None:
-        handle, negotiation = direct.handle, self._negotiation
+    def _run_directly(self, handle: Handle) -> None:
         asked = len(self._incoming) + len(self._unreported)
         if self._cycle is not None or asked != 1 or len(self._entries) != 1 or handle.reported:
             return
-        opening = negotiation.repeated(handle)
+        opening, has_turn = self._negotiation.repeated(handle), self._turn._is_owned
         if opening is None:
             return
         opening.reset()
-        direct.opening = opening  # from here on it is taken from this thread if it is interrupted
-        if direct.left:
+        handle.opening = opening
+        # From here on it is taken from this thread if it is interrupted.
+        self._direct[threading.get_ident()] = handle
+        if not has_turn():
             return
-        negotiation.prepare(opening, handle)
-        opening.start()
+        opening.begin(handle)
         try:
-            tests = self._tests
-            while tests and not direct.done():
-                tests -= 1
-            came = tests > 0 or comes_soon(direct)
+            came = opening.done() or comes_soon(opening, stays=has_turn)
         except PeerLostError as error:
             self._fail_all(error)
             return
-        if came and not direct.left:
-            direct.settled = negotiation.settle(opening, handle)
+        # If ranks ask for different things, ``Negotiation.agree`` finds out for what.
+        if not came or not opening.unanimous():
+            return
+        value = opening.result()
+        if not has_turn():  # and others may have written where that was read
+            return
+        if opening.plain and type(handle) is ArrayHandle and not handle.in_place:
+            handle.value = value
+        elif opening.carries:
+            opening.finish(handle, value)
+        if not opening.steady:
+            self._negotiation.note(opening)
+        handle.settled = True
+        self._finish_directly(handle)
+
+    def _finish_directly(self, handle: Handle) -> None:
+        """Let a handle be done; a thread that is interrupted in this may do it again."""
+        try:
+            self._incoming.remove(handle)
+        except ValueError:
+            if handle in self._unreported:
+                self._unreported.remove(handle)
+        if handle.request.name is None or _timeline.current.on:
+            self.begins([Item(handle.request, handle)])
+            with self._lock:
+                self._finish(handle, None)
+        elif not handle.done:
+            self._entries.pop(handle.label, None)
+            handle.done = True
+        if self._active_threads.waiting:  # who waits from now on sees that it is done
+            with self._lock:
+                self._active_threads.wake()
+        self._direct.pop(threading.get_ident(), None)
 
     def _give_turn(self) -> None:
         """Give back the turn, if this thread has it, and what it has begun with it.
@@ -221,35 +250,33 @@ class Controller(RequestQueue):
         A handler may interrupt this at any step, and call it as well.
         """
         me = threading.get_ident()
-        direct = self._direct.get(me)
-        if direct is not None:
-            direct.left = True
-            if self._turn._is_owned() and self._end is None:
-                self._end_directly(direct)
+        if not self._turn._is_owned():  # a handler has seen to it
             self._direct.pop(me, None)
-        if self._turn._is_owned():
-            self._turn.release()
-
-    def _end_directly(self, direct: DirectCycle) -> None:
-        """Finish a cycle that this thread has begun, or leave it to the communication thread."""
-        handle, opening, negotiation = direct.handle, direct.opening, self._negotiation
-        if opening is None:
             return
-        if not direct.settled:
-            opening.leave()
-            negotiation.forget_openings()
+        handle = self._direct.get(me)
+        if handle is not None:
+            if self._end is None:
+                self._end_directly(handle, handle.opening)
+            self._direct.pop(me, None)
+        try:
+            self._turn.release()
+        except RuntimeError as error:  # a handler has given it back
+            if raised_in_python(error):
+                raise
+
+    def _end_directly(self, handle: Handle, opening: Repeated) -> None:
+        """Finish a cycle that this thread has begun, or leave it to the communication thread."""
+        if handle.settled:
+            self._finish_directly(handle)
+            return
+        opening.leave()
+        self._negotiation.forget_openings()
         if not opening.started:
             return
         for asked in (self._incoming, self._unreported):
             if handle in asked:
                 asked.remove(handle)
-        if direct.settled:
-            self.begins([Item(handle.request, handle)])
-            with self._lock:
-                self._finish(handle, None)
-                self._active_threads.wake()
-            return
-        cycle = negotiation.repeated_cycle(handle, self._entries, opening)
+        cycle = self._negotiation.repeated_cycle(handle, self._entries, opening)
         if self._turn._is_owned():
             self._cycle = cycle
         self._bell.ring()
@@ -273,7 +300,7 @@ class Controller(RequestQueue):
             self._bell.wait(seconds)
         with self._lock:
             self._asleep = False
-            nobody_waits = self._cycle is None and not self._active_threads.any_waits
+            nobody_waits = self._cycle is None and not self._active_threads.waiting
             gathers = self._entries and not fruitless and nobody_waits
         if gathers:
             self._bell.wait(_GATHER)

@@ -150,12 +150,16 @@ class Transfer:
         """Make progress, and tell whether it is complete.  Raises PeerLostError."""
         raise NotImplementedError
 
+    def result(self, values: Array) -> Array:
+        """Return a new array of what ``values`` were reduced to, once it is complete."""
+        return values.copy()
+
 
 class Engine(Protocol):
     """What moves data between the ranks of one group.
 
     All arrays are one-dimensional, contiguous and in native byte order.  Two kinds of calls: short
-    ones by which ranks agree (``prepare_reduction``, ``start_gather``), which never block, and
+    ones by which ranks agree (``prepare_reductions``, ``start_gather``), which never block, and
     those that move tensors, which return when the data is there.  Both are collective, and each
     kind is called in the same order on every rank.  A failure of the layer below is a
     PeerLostError.
@@ -176,10 +180,13 @@ class Engine(Protocol):
     devices: bool  # whether it takes arrays that lie on a device; else they come by the host
     halves: bool  # whether it sums float16 on a device itself; else that is done in float32
 
-    def prepare_reduction(self, values: Array, op: Optional[Op]) -> Transfer:
-        """Return what reduces ``values`` in place; op None: the bitwise AND of int64.
+    def prepare_reductions(
+        self, words: Array, values: Optional[Array], op: Optional[Op]
+    ) -> List[Transfer]:
+        """Return what reduces ``words`` (int64) by bitwise AND, in place, and ``values`` by op.
 
-        Otherwise values are of (u)int8, int32, int64, float32 or float64, at least one.
+        Values are of (u)int8, int32, int64, float32 or float64, at least one; the last transfer has
+        their result.  Other ranks may count on this one once the first has been started.
         """
         raise NotImplementedError
 

@@ -6,7 +6,7 @@ from distributed_dl_training._agreement import Label
 from distributed_dl_training._bursts import Burst
 from distributed_dl_training._core import Array, Protocol
 from distributed_dl_training._handle import ArrayHandle, Handle, Item
-from distributed_dl_training._opening import Opening, Repeated
+from distributed_dl_training._opening import Opening
 
 
 class CycleRequests(NamedTuple):
@@ -57,22 +57,3 @@ class Cycle(NamedTuple):
     since: float
     signature: bytes
     burst: Optional[Burst] = None
-
-
-class DirectCycle:
-    """A cycle that a thread of the program runs, for one request that is likely to come at once.
-
-    left: by the thread, to the communication thread.
-    settled: the handle has its result.
-    """
-
-    __slots__ = ("handle", "left", "opening", "settled")
-
-    def __init__(self, handle: Handle) -> None:
-        self.handle = handle
-        self.opening: Optional[Repeated] = None
-        self.left = self.settled = False
-
-    def done(self) -> bool:
-        """Tell whether there is nothing to wait for.  Raises PeerLostError."""
-        return self.left or self.opening is None or self.opening.done()

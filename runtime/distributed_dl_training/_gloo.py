@@ -115,10 +115,14 @@ class GlooEngine:
         self.cross_rank = nodes.index(mine)
         self.cross_size = len(nodes)
 
-    def prepare_reduction(self, values: Array, op: Optional[Op]) -> Transfer:
-        return _Reduction(
-            self, values, getattr(distributed().ReduceOp, "BAND" if op is None else op.name)
-        )
+    def prepare_reductions(
+        self, words: Array, values: Optional[Array], op: Optional[Op]
+    ) -> List[Transfer]:
+        operations = distributed().ReduceOp
+        transfers: List[Transfer] = [_Reduction(self, words, operations.BAND)]
+        if values is not None and op is not None:
+            transfers.append(_Reduction(self, values, getattr(operations, op.name)))
+        return transfers
 
     def start_gather(self, data: Array, counts: Sequence[int], result: Array) -> Pending:
         return self._start_gather(self._control, data, counts, result)

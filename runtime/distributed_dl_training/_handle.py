@@ -40,6 +40,8 @@ class Handle:
     error: Optional[Exception] = None
     reported = False
     since = 0.0  # when it became the oldest that waits
+    opening: Any = None  # of the cycle that its thread runs for it alone
+    settled = False  # that cycle has brought its result
     _executor: Optional[Executor] = None
 
     def __init__(
@@ -182,13 +184,8 @@ class ActiveThreads:
         self.last: Optional[threading.Thread] = None  # that has asked
         self._blocked: FrozenSet[int] = frozenset()  # what all have waited for, by id
         self._blocked_since = 0.0
-        # By the lock that wakes it.
-        self._waiting: Dict[Any, Tuple[threading.Thread, Handle]] = {}
-
-    @property
-    def any_waits(self) -> bool:
-        """Whether some thread waits."""
-        return bool(self._waiting)
+        # What threads wait for, by the lock that wakes each.
+        self.waiting: Dict[Any, Tuple[threading.Thread, Handle]] = {}
 
     def add(self) -> None:
         """Note that this thread asks for a collective."""
@@ -208,17 +205,17 @@ class ActiveThreads:
         To acquire it may be interrupted at any moment without harm, unlike to wait for a condition,
         which holds a lock before and after.  A handler may wait where its thread waits.
         """
-        self._waiting[woken] = threading.current_thread(), handle
+        self.waiting[woken] = threading.current_thread(), handle
 
     def wake(self) -> None:
         """Let the threads go on whose handles are done."""
-        for woken, (_, handle) in list(self._waiting.items()):
+        for woken, (_, handle) in list(self.waiting.items()):
             if handle.done and woken.locked():
                 woken.release()
 
     def resume(self, woken: Any) -> None:
         """Note that this thread waits no more."""
-        self._waiting.pop(woken, None)
+        self.waiting.pop(woken, None)
 
     def all_wait(self) -> bool:
         """Tell whether every thread that could ask for more has waited for a while.
@@ -227,7 +224,7 @@ class ActiveThreads:
         threads that Python has not started nothing is known: there is no conclusion with them.
         """
         self._threads = {thread for thread in self._threads if thread.is_alive()}
-        waiting = [each for each in list(self._waiting.values()) if not each[1].done]
+        waiting = [each for each in list(self.waiting.values()) if not each[1].done]
         threads = {thread for thread, _ in waiting}
         handles = frozenset(id(handle) for _, handle in waiting)
         now = time.monotonic()

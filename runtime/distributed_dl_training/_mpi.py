@@ -18,6 +18,7 @@ from distributed_dl_training._core import (
     Transfer,
 )
 from distributed_dl_training._hierarchical import Nodes
+from distributed_dl_training._shared import SharedMemory, SharedReduction, share
 
 # MPI counts are C ints before MPI 4, and some libraries count bytes in them as well: no
 # message is longer than this many bytes.
@@ -148,6 +149,7 @@ class MpiEngine:
         self._nodes = Nodes(mpi, self._data)
         self.local_rank, self.local_size = self._nodes.local_rank, self._nodes.local_size
         self.cross_rank, self.cross_size = self._nodes.cross_rank, self._nodes.cross_size
+        self._shared = self._share()
         self._questions = 0
         self._status = ""
         self._sent: List[Any] = []
@@ -158,11 +160,33 @@ class MpiEngine:
         self._keyval = mpi.Comm.Create_keyval(delete_fn=self._begin_end)
         mpi.COMM_SELF.Set_attr(self._keyval, True)
 
-    def prepare_reduction(self, values: Array, op: Optional[Op]) -> Transfer:
+    def prepare_reductions(
+        self, words: Array, values: Optional[Array], op: Optional[Op]
+    ) -> List[Transfer]:
+        memory, nbytes = self._shared, words.nbytes + (0 if values is None else values.nbytes)
+        if memory is None or not memory.takes(nbytes):
+            return self._reductions(self._control, words, values, op)
+        leads = self.cross_size > 1 and self.local_rank == 0
+        cross = self._reductions(self._nodes.leaders_comm, words, values, op) if leads else []
+        return [SharedReduction(memory, words, values, op, cross, self._progress)]
+
+    def _reductions(
+        self, comm: Any, words: Array, values: Optional[Array], op: Optional[Op]
+    ) -> List[Transfer]:
         mpi = self._mpi
-        operation = mpi.BAND if op is None else getattr(mpi, _OPERATIONS[op])
-        target = [values, values.size, self._datatype(values)]
-        return _Reduction(mpi, self._control, target, operation)
+        target = [words, words.size, mpi.INT64_T]
+        transfers: List[Transfer] = [_Reduction(mpi, comm, target, mpi.BAND)]
+        if values is not None and op is not None:
+            target = [values, values.size, self._datatype(values)]
+            transfers.append(_Reduction(mpi, comm, target, getattr(mpi, _OPERATIONS[op])))
+        return transfers
+
+    def _progress(self) -> None:
+        """Let MPI make progress: other ranks may need it to come as far."""
+        try:
+            self._control.Iprobe()
+        except self._mpi.Exception as error:
+            raise PeerLostError(f"MPI: {error}") from error
 
     def start_gather(self, data: Array, counts: Sequence[int], result: Array) -> Pending:
         mpi = self._mpi
@@ -263,7 +287,7 @@ class MpiEngine:
         state = mpi.Status()
         self._sent = [one for one in self._sent if not one.Test()]
         # MPICH's takes in what has come, and finds it the next time: that may be long from now.
-        self._control.Iprobe()
+        self._progress()
         while self._control.Iprobe(source=mpi.ANY_SOURCE, tag=_QUESTION, status=state):
             number = self._control.recv(source=state.Get_source(), tag=_QUESTION)
             answer = (number, status)
@@ -318,6 +342,7 @@ class MpiEngine:
             self._mpi.COMM_SELF.Delete_attr(self._keyval)  # which ends it, but not MPI
             self._mpi.Comm.Free_keyval(self._keyval)
             self._nodes.free()
+            self._shared = None
             self._control.Free()
             self._data.Free()
 
@@ -325,6 +350,18 @@ class MpiEngine:
         """Finalize MPI if, and only if, this engine started it; the last call of a process."""
         if self.started_mpi and not self._mpi.Is_finalized():
             self._mpi.Finalize()
+
+    def _share(self) -> Optional[SharedMemory]:
+        """Return memory of this node's ranks, unless each node has one, or some cannot share it."""
+        if self.cross_size == self.size:
+            return None
+        return share(
+            self.local_rank,
+            self.local_size,
+            self.cross_size > 1,
+            self._nodes.node_comm.bcast,
+            lambda mine: bool(self._control.allreduce(mine, op=self._mpi.LAND)),
+        )
 
     def _datatype(self, values: Array) -> Any:
         return getattr(self._mpi, _DATATYPES[values.dtype.kind + str(values.itemsize)])

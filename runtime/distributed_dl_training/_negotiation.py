@@ -30,6 +30,7 @@ from distributed_dl_training._opening import (
     Opening,
     Prediction,
     Repeated,
+    State,
     spell,
     value_kind,
 )
@@ -87,10 +88,6 @@ class Negotiation:
         """Unnamed requests are numbered anew in each."""
         return self._cache.epoch
 
-    def may_repeat(self) -> bool:
-        """Tell whether it is worth to call ``repeated``; any thread may ask this at any time."""
-        return not self.fruitless
-
     def repeated(self, handle: Handle) -> Optional[Repeated]:
         """Return what opens a cycle that asks for ``handle`` alone, if it may bring its result.
 
@@ -99,19 +96,24 @@ class Negotiation:
         request, cache, state = handle.request, self._cache, self._prediction.state
         if self.fruitless or cache.joined or cache.waiting:
             return None
-        bit, count = cache.bit_of(request), len(cache.requests) + _FIRST
-        found = self._repeated.get(bit)
-        if found is not None and found.fits(request, count, state):
-            return found
-        kind = value_kind(request)
+        found = self._repeated.get(request.last_bit)
+        if found is not None and found.request is request and found.changes == cache.changes:
+            if found.state is state or found.suits(state):
+                return found
+        return self._make_repeated(handle, state)
+
+    def _make_repeated(self, handle: Handle, state: State) -> Optional[Repeated]:
+        request, cache = handle.request, self._cache
+        bit, kind = cache.bit_of(request), value_kind(request)
         if bit < 0 or (kind != state.kind if kind is not None else request.call != "barrier"):
             return None
         if len(self._repeated) >= _KEPT:
             self._repeated.clear()
         signature = sign([handle], False)
-        made = Repeated(self._engine, count, state, request, signature)
-        made.sign(signature, b"")
-        made.say((_ALL_CACHED, _FIRST + bit))
+        count = len(cache.requests) + _FIRST
+        bits = (_ALL_CACHED, _FIRST + bit)
+        made = Repeated(self._engine, count, state, request, signature, bits)
+        made.changes = cache.changes
         self._repeated[bit] = made
         return made
 
@@ -119,19 +121,9 @@ class Negotiation:
         """Make new openings: a thread that was interrupted may still look at those that are."""
         self._repeated.clear()
 
-    def prepare(self, opening: Repeated, handle: Handle) -> None:
-        """Prepare a cycle that asks for ``handle`` alone."""
-        opening.prepare(handle, self._prediction.state.number)
-
-    def settle(self, opening: Repeated, handle: Handle) -> bool:
-        """Tell whether all ranks have asked for ``handle``'s request alone, which is done then.
-
-        If not, ``agree`` finds out what they ask for, in a ``repeated_cycle``.
-        """
-        if not opening.settle(handle):
-            return False
-        self._prediction.note(opening.number, opening.request)
-        return True
+    def note(self, opening: Repeated) -> None:
+        """Take note that all ranks have asked for what this opening says, alone."""
+        self._prediction.note(opening.number, opening.value_kind)
 
     def repeated_cycle(
         self, handle: Handle, entries: Dict[Label, Handle], opening: Repeated
@@ -268,7 +260,8 @@ class Negotiation:
         """Take note of what a cycle has brought."""
         self.fruitless = 0 if items else self.fruitless + 1
         if items:
-            self._prediction.note(number, items[0].request if len(items) == 1 else None)
+            alone = len(items) == 1
+            self._prediction.note(number, value_kind(items[0].request) if alone else None)
         if self._cache.evictions and not self._warned:
             self._warned = True
             if self._engine.rank == 0:  # not as a warning, which may be an error on some ranks

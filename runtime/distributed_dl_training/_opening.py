@@ -10,7 +10,7 @@ if all ranks have signed that request alone.  If not, nothing is lost: it is red
 """
 
 import functools
-from typing import Any, Callable, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy
 
@@ -57,8 +57,8 @@ def value_kind(request: Request) -> Optional[ValueKind]:
     return ValueKind(dtype, operation, count)
 
 
-class _State(NamedTuple):
-    """What follows from ``number`` agreements.
+class State(NamedTuple):
+    """What follows from agreements, of which ``number`` have changed it.
 
     last: the kind of the last one; kind: of the next, likely; following: what came after each.
     """
@@ -68,6 +68,10 @@ class _State(NamedTuple):
     kind: Optional[ValueKind]
     following: Mapping[Optional[ValueKind], Optional[ValueKind]]
 
+    def steady(self, kind: Optional[ValueKind]) -> bool:
+        """Tell whether another agreement on this kind changes nothing."""
+        return self.kind == self.last == kind == self.following.get(kind, kind)
+
 
 class Prediction:
     """What kind of values travel along with the next opening: those that came after these before.
@@ -76,27 +80,27 @@ class Prediction:
     """
 
     def __init__(self) -> None:
-        self._states = {0: _State(0, None, None, {})}  # the last few, by number
+        self.state = State(0, None, None, {})  # after all agreements so far
+        self._states = {0: self.state}  # the last few, by number
 
-    @property
-    def state(self) -> _State:
-        """The state after all agreements so far."""
-        return self._states[max(self._states)]
+    def note(self, number: int, kind: Optional[ValueKind]) -> None:
+        """Take note of an agreement on one request of this kind; None: on several.
 
-    def note(self, number: int, request: Optional[Request]) -> None:
-        """Take note of the agreement ``number`` on one request; None: on several.
-
-        A thread that was interrupted in this may go on with it later, and then changes nothing.
+        number: of the state before.  A thread that was interrupted in this may go on with it later,
+            and then changes nothing.
         """
         state = self._states.get(number)
-        if state is None:
+        if state is None or state.steady(kind):
             return
-        kind = None if request is None else value_kind(request)
         following = state.following
         if following.get(state.last, state) != kind:
             following = {**following, state.last: kind}
-        self._states[number + 1] = _State(number + 1, kind, following.get(kind, kind), following)
+        self._states[number + 1] = State(number + 1, kind, following.get(kind, kind), following)
         self._states.pop(number - 2, None)
+        newest = None
+        while newest != max(self._states):  # else this was interrupted, and others have gone on
+            newest = max(self._states)
+            self.state = self._states.get(newest, self.state)
 
 
 def _width(count: int) -> int:
@@ -112,7 +116,7 @@ def spell(bits: Sequence[int], count: int) -> bytes:
     return bytes(said[1 + 2 * SIGNATURE :])
 
 
-def _set(said: bytearray, bits: Iterable[int]) -> None:
+def _set(said: Any, bits: Iterable[int]) -> None:
     for bit in bits:
         said[bit >> 3] |= 128 >> (bit & 7)
 
@@ -124,21 +128,26 @@ class Opening:
     agreed: what follows from it has been found out.
     """
 
-    def __init__(self, engine: Engine, count: int, state: _State) -> None:
+    def __init__(self, engine: Engine, count: int, state: State) -> None:
         """Say nothing yet, in ``count`` bits."""
         self.number = state.number
         self.kind = state.kind
         self.agreed = False
         self._size = engine.size
-        self._said = bytearray(_width(count))
-        self._words = numpy.empty(len(self._said) // 8, numpy.int64)
-        self._values: Optional[Array] = None
-        reduced: List[Tuple[Array, Optional[Op]]] = [(self._words, None)]
+        self._quietly: Callable[..., Any] = _reduce.call_quietly
+        self._words = numpy.zeros(_width(count) // 8, numpy.int64)
+        data: Any = self._words.view(numpy.uint8)
+        self._said = memoryview(data)  # until it is started
+        self._values: Any = None
+        op = None
         if state.kind is not None:
             self._values = numpy.zeros(state.kind.length, state.kind.dtype)
-            reduced.append((self._values, state.kind.op))
-        self._make = [functools.partial(engine.prepare_reduction, *each) for each in reduced]
-        self._transfers = [make() for make in self._make]
+            op = state.kind.op
+        self._make = functools.partial(engine.prepare_reductions, self._words, self._values, op)
+        self._transfers = self._make()
+        self._first = self._transfers[0]
+        # Makes progress, and tells whether it is complete.  Raises PeerLostError.
+        self.done = self._first.done if len(self._transfers) == 1 else self._all_done
 
     def say(self, bits: Iterable[int]) -> None:
         """Set some bits."""
@@ -152,12 +161,11 @@ class Opening:
 
     def said(self) -> bytes:
         """Return the bits that follow a signature, as bytes."""
-        return bytes(self._said[1 + 2 * SIGNATURE :])
+        return self._said[1 + 2 * SIGNATURE :].tobytes()
 
     def carry(self, handle: Handle) -> None:
         """Let the values of ``handle``, which are of the kind that travels along, do so."""
         values = self._values
-        assert values is not None
         if isinstance(handle, ArrayHandle):
             values[:] = handle.source
             prescale = handle.reduction.prescale
@@ -166,17 +174,15 @@ class Opening:
             numpy.concatenate(handle.work.sources, out=values)
             prescale = handle.work.prescale
         if prescale != 1.0:
-            _quietly(_reduce.scale, values, prescale)
+            _reduce.call_quietly(_reduce.scale, values, prescale)
 
     @property
     def started(self) -> bool:
         """Whether other ranks may count on this one; the values may still have to be started."""
-        return self._transfers[0].started
+        return self._first.started
 
     def start(self) -> None:
         """Exchange it with the other ranks; what has been started is not started again."""
-        if not self.started:
-            self._words[:] = numpy.frombuffer(self._said, numpy.int64)
         for transfer in self._transfers:
             if not transfer.started:
                 transfer.start()
@@ -190,10 +196,9 @@ class Opening:
             if not transfer.started:
                 transfer.disarm()
                 if self.started:
-                    self._transfers[at] = self._make[at]()
+                    self._transfers[at] = self._make()[at]
 
-    def done(self) -> bool:
-        """Make progress, and tell whether it is complete.  Raises PeerLostError."""
+    def _all_done(self) -> bool:
         for transfer in self._transfers:
             if not transfer.done():
                 return False
@@ -203,69 +208,107 @@ class Opening:
         """Return the bits that all ranks have set, once it is complete."""
         return Bits(int.from_bytes(self._words.tobytes(), "big"), len(self._said))
 
-    def finish(self, handle: Handle) -> None:
-        """Give ``handle`` what the values that it has carried were reduced to."""
-        values = self._values
-        assert values is not None
+    def finish(self, handle: Handle, value: Optional[Array] = None) -> None:
+        """Give ``handle`` what the values that it has carried were reduced to.
+
+        value: that, if it is known.
+        """
+        if value is None:
+            value = self._transfers[-1].result(self._values)
         if isinstance(handle, ArrayHandle):
             how = handle.reduction
-            value = values.copy()
-            if how.op is Op.AVERAGE or how.postscale != 1.0:
-                _quietly(_reduce.finish, value, how.op, self._size, how.postscale)
-            handle.take(value if len(how.shape) == 1 else value.reshape(how.shape))
+            if how.op is Op.AVERAGE:
+                self._quietly(numpy.true_divide, value, self._size, value)
+            if how.postscale != 1.0:
+                _reduce.call_quietly(_reduce.scale, value, how.postscale)
+            if len(how.shape) != 1:
+                value = value.reshape(how.shape)
+            if handle.in_place:
+                handle.take(value)
+            else:
+                handle.value = value
             return
         work = handle.work
         assert isinstance(work, Allreduce)
-        work.target[:] = values
-        _quietly(_reduce.finish, work.target, work.op, self._size, work.postscale)
+        work.target[:] = value
+        _reduce.call_quietly(_reduce.finish, work.target, work.op, self._size, work.postscale)
 
 
 class Repeated(Opening):
-    """The opening of cycles that ask for one request alone: only the values are new in each."""
+    """The opening of cycles that ask for one request alone: only the values are new in each.
+
+    value_kind: of the request's values.
+    changes: of the cache, that it was made for.
+    carries: there are values that travel along.
+    plain: what they are reduced to is the result of an ArrayHandle.
+    steady: to agree on it changes nothing of what is predicted.
+    """
 
     def __init__(
-        self, engine: Engine, count: int, state: _State, request: Request, signature: bytes
+        self,
+        engine: Engine,
+        count: int,
+        state: State,
+        request: Request,
+        signature: bytes,
+        bits: Sequence[int],
     ) -> None:
+        """Say this signature and these bits."""
         super().__init__(engine, count, state)
+        self.sign(signature, b"")
+        self.say(bits)
+        self._said_by_all = self._said.tobytes()
         self.request = request
-        self.count = count
         self.signature = signature
-        self._carries = value_kind(request) is not None
+        self.changes = -1
+        self.state: Optional[State] = None  # that it was found to suit
+        self.steady = False
+        self._quietly = _reduce.quiet_caller()
+        kind = value_kind(request)
+        # The same object, which is compared faster.
+        self.value_kind = self.kind if kind == self.kind else kind
+        self.carries = kind is not None
+        scaled = request.op == Op.AVERAGE.value or request.postscale != 1.0
+        self.plain = self.carries and not scaled and len(request.shape) == 1
 
-    def fits(self, request: Request, count: int, state: _State) -> bool:
-        """Tell whether it was made for this request, so many bits and values of this kind."""
-        return self.request is request and self.count == count and self.kind == state.kind
+    def suits(self, state: State) -> bool:
+        """Tell whether values of its kind travel along in this state, and prepare for it if so."""
+        if self.kind != state.kind:
+            return False
+        self.state, self.number = state, state.number
+        self.steady = state.steady(self.value_kind)
+        return True
 
     def reset(self) -> None:
         """Let it be started again, once it is complete."""
-        self.agreed = False
         for transfer in self._transfers:
-            transfer.reset()
+            transfer.requests.clear()
 
-    def prepare(self, handle: Handle, number: int) -> None:
-        """Prepare the agreement ``number``, with the values of ``handle``."""
-        self.number = number
-        if self._carries:
+    def begin(self, handle: Handle) -> None:
+        """Exchange it with the values of ``handle``, if it has any.
+
+        What is said need not be said anew: it is left where all say the same.
+        """
+        if type(handle) is ArrayHandle and self.carries and handle.reduction.prescale == 1.0:
+            self._values[:] = handle.source
+        elif self.carries:
             self.carry(handle)
         elif self._values is not None:
             self._values[:] = 0
+        self._first.start()
+        if len(self._transfers) > 1:
+            self.start()
 
-    def settle(self, handle: Handle) -> bool:
-        """Tell whether all ranks have said the same; ``handle`` has its result then.
+    def unanimous(self) -> bool:
+        """Tell whether all ranks have said the same, once it is complete.
 
         The signature and its inversion are both left of this rank's: it is that of all ranks.
         """
-        if self._words.tobytes() != self._said:
-            return False
-        if self._carries:
-            self.finish(handle)
-        return True
+        return self._said.tobytes() == self._said_by_all
 
-
-def _quietly(function: Callable[..., Any], *arguments: Any) -> None:
-    """Call it so that numpy says nothing of overflows: one rank alone might make them errors."""
-    with numpy.errstate(all="ignore"):
-        function(*arguments)
+    def result(self) -> Optional[Array]:
+        """Return what the values that travelled along were reduced to; None if there are none."""
+        return self._transfers[-1].result(self._values) if self.carries else None
 
 
 class Bits:

@@ -51,7 +51,14 @@ class RequestQueue(Executor):
         Raises DuplicateNameError if one of its name is under way, NotInitializedError after the
         end of the session, and what ended it if that was an error.
         """
-        if not self._enter_at_once(handle):
+        label = handle.request.name
+        if label is None or self._end is not None or _timeline.current.on:
+            return self._submit(handle, waits)
+        # As a rule it is done without the lock, which takes a third of the time, by single steps of
+        # a dict and of a deque: no other thread sees half of one.
+        handle.label = label
+        handle._executor = self
+        if self._entries.setdefault(label, handle) is not handle:
             return self._submit(handle, waits)
         self._incoming.append(handle)
         if self._end is not None:
@@ -59,23 +66,10 @@ class RequestQueue(Executor):
         if threading.current_thread() is not self._active_threads.last:
             with self._lock:
                 self._active_threads.add()
-        if self._asleep and not waits:
+        if not waits and self._asleep:
             self._asleep = False  # it need not be told again
             self._bell.ring()
         return handle
-
-    def _enter_at_once(self, handle: Handle) -> bool:
-        """Take a request in without the lock, which takes a third of the time; tell whether.
-
-        It is done as a rule, by single steps of a dict and of a deque: no other thread sees half of
-        one.
-        """
-        label = handle.request.name
-        if label is None or self._end is not None or _timeline.current.on:
-            return False
-        handle.label = label
-        handle._executor = self
-        return self._entries.setdefault(label, handle) is handle
 
     def _submit(self, handle: Handle, waits: bool) -> Handle:
         """Do what ``submit`` does, for anything."""

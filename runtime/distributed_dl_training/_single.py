@@ -1,6 +1,6 @@
 """The engine of a job of one process: everything is there already."""
 
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 from distributed_dl_training._core import Array, Engine, Op, Pending, Threads, Transfer
 
@@ -20,8 +20,10 @@ class SingleEngine:
     devices = True
     halves = False
 
-    def prepare_reduction(self, values: Array, op: Optional[Op]) -> Transfer:
-        return _Done(id, values)
+    def prepare_reductions(
+        self, words: Array, values: Optional[Array], op: Optional[Op]
+    ) -> List[Transfer]:
+        return [_Done(id, words)]
 
     def start_gather(self, data: Array, counts: Sequence[int], result: Array) -> Pending:
         result[:] = data

@@ -114,8 +114,9 @@ class FakeEngine:
         self.calls[kind] += 1
         return kind, self.calls[kind], call
 
-    def prepare_reduction(self, values: Any, op: Optional[Op]) -> "_Reduction":
-        return _Reduction(self, values, op)
+    def prepare_reductions(self, words: Any, values: Any, op: Optional[Op]) -> List[Transfer]:
+        transfers: List[Transfer] = [_Reduction(self, words, None)]
+        return transfers if values is None else [*transfers, _Reduction(self, values, op)]
 
     def start_gather(self, data: Any, counts: Sequence[int], result: Any) -> _Pending:
         def finish(parts: List[Any]) -> None:

@@ -173,7 +173,7 @@ def test_threads_that_end_are_forgotten():
             thread = threading.Thread(target=once)
             thread.start()
             thread.join()
-        return len(controller._active_threads._threads), len(controller._active_threads._waiting)
+        return len(controller._active_threads._threads), len(controller._active_threads.waiting)
 
     for threads, waiting in ranks(2, body):
         assert threads <= 3 and waiting == 0

@@ -248,9 +248,9 @@ def test_interrupted_while_it_waits():
     group = Group(2)
     controllers = [Controller(engine, Settings()) for engine in group.engines]
     handle = controllers[0].submit(allreduce("x", np.ones(1)))
-    with interrupted_once(lambda: controllers[0]._active_threads._waiting):
+    with interrupted_once(lambda: controllers[0]._active_threads.waiting):
         handle.synchronize()
-    assert not controllers[0]._active_threads._waiting
+    assert not controllers[0]._active_threads.waiting
     controllers[1].submit(allreduce("x", np.ones(1)))
     assert handle.synchronize()[0] == 2.0
     for controller in controllers:

@@ -47,17 +47,17 @@ class Recorded(FakeEngine):
         super().__init__(Group(1), 0, size, Threads.MULTIPLE)
         self.record = iter(record)
 
-    def prepare_reduction(self, values, op):
+    def prepare_reductions(self, words, values, op):
         engine = self
 
         class Done(Transfer):
             def done(self):
                 if not getattr(self, "over", False):
-                    values.__iand__(next(engine.record))
+                    words.__iand__(next(engine.record))
                     self.over = True
                 return True
 
-        return Done(id, values)
+        return [Done(id, words)]
 
     def start_gather(self, data, counts, result):
         peers = next(self.record)
