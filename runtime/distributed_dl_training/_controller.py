@@ -40,6 +40,9 @@ from distributed_dl_training._works import Nothing
 _PAUSE = 0.002
 # Seconds that requests nobody waits for are gathered before a cycle; Horovod's cycle time is 1 ms.
 _GATHER = 0.0003
+# Seconds.  A signal that comes just before a thread sleeps does not wake it, and its handler, which
+# other ranks may wait for, runs only then.
+_LONGEST_SLEEP = 0.2
 # Negotiation without a result after which blocked ranks say so.
 _PATIENCE = 3
 
@@ -120,7 +123,8 @@ class Controller(RequestQueue):
             self._active_threads.wait(handle, woken)
             if not handle.done:
                 self._bell.ring()
-                woken.acquire()
+                while not woken.acquire(True, _LONGEST_SLEEP):
+                    pass
         finally:
             self._active_threads.resume(woken)
             if held is not None:
