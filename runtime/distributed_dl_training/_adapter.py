@@ -33,6 +33,17 @@ class Adapter(Protocol):
         """Return ``tensor`` without changing it."""
         raise NotImplementedError
 
+    def flat(self, tensor: Any, last: Any, in_place: bool) -> Optional[Array]:
+        """Return the host's memory of ``tensor`` if it is as ``last``, an ArrayReduction, has it.
+
+        in_place: it must be the memory itself, and no copy.
+        """
+        raise NotImplementedError
+
+    def handle(self, executor: Any, last: Any, flat: Array, tensor: Any) -> Any:
+        """Return an ArrayHandle for ``flat``, which ``flat`` has returned for ``tensor``."""
+        raise NotImplementedError
+
     def write(self, tensor: Any) -> Optional[Array]:
         """Return the tensor's own memory, flat, to be changed in place; None if it has no such."""
         raise NotImplementedError

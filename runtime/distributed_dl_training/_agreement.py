@@ -1,17 +1,19 @@
 """Who has asked for what, and what follows: the same answer on every rank, without a coordinator.
 
 Every rank keeps a :class:`ResponseCache` and feeds it the same reports, so that all caches are
-equal at all times.  Nothing here communicates: the controller gathers the reports, which are taken
-in the same order everywhere, by rank and then as that rank asked.
+equal at all times.  Nothing here communicates: the negotiation gathers the reports, which are taken
+in the same order everywhere.  Ranks that report the same are one :class:`Report`: what it costs
+depends on how many different ones there are, not on the number of ranks.
 
 A request that all ranks have agreed on once gets a *cache bit*, which from then on says that a rank
 asks for it again.  One reduction of all ranks' bits finds what everybody asks for: training steps
 repeat the same requests, so that nothing is negotiated in full after the first one.
 """
 
+import hashlib
 import json
 from collections import OrderedDict
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from distributed_dl_training._core import MismatchError, Op, fold_ranks
 
@@ -47,6 +49,14 @@ class Request(_Fields):
 
     last_bit = -1
     kind: Optional[Tuple[Any, ...]] = None  # as ``_fusion`` has it
+    _digest = b""
+
+    def digest(self) -> bytes:
+        """Return 16 bytes that tell it from any other request."""
+        if not self._digest:
+            text = json.dumps(self, separators=(",", ":")).encode("utf-8", "surrogatepass")
+            self._digest = hashlib.sha256(text).digest()[:16]
+        return self._digest
 
     def __str__(self) -> str:
         return self._text(_shape(self.shape))
@@ -97,6 +107,21 @@ def goes_on_without_joined(request: Request) -> bool:
     return request.call == "barrier" or (request.call == "allreduce" and request.op in _SUMS)
 
 
+class Report(NamedTuple):
+    """What some ranks newly ask for, in this order.
+
+    ranks: bit ``1 << rank`` is set for each of them.
+    """
+
+    ranks: int
+    requests: Sequence[Tuple[Label, Request]]
+
+
+def ranks_of(mask: int) -> List[int]:
+    """Return the ranks whose bits are set, ascending."""
+    return [rank for rank, bit in enumerate(reversed(bin(mask)[2:])) if bit == "1"]
+
+
 class Decision(NamedTuple):
     """What becomes of one label on every rank: it runs, or it fails with the same error."""
 
@@ -113,33 +138,37 @@ class ResponseCache:
 
     size: ranks in the group.
     capacity: cache bits; when all are taken, the oldest is given to the next request.
+    waiting: by label, which ranks (a mask) have asked for which request.
     """
 
     def __init__(self, size: int, capacity: int) -> None:
         self.size = size
         self.capacity = capacity
+        self.evictions = 0
+        self._everybody = (1 << size) - 1
         self.bits: Dict[Request, int] = {}
         self.requests: List[Request] = []  # by cache bit
         self.without_joined: List[bool] = []  # by cache bit: goes_on_without_joined
-        self.waiting: OrderedDict[Label, Dict[int, Request]] = OrderedDict()
+        self.waiting: OrderedDict[Label, Dict[Request, int]] = OrderedDict()
         self.joined: List[int] = []  # in the order in which they joined
         self.shutdown_requested: List[int] = []
         self.changes = 0  # of the bits
         self.epoch = 0  # unnamed requests are numbered anew in each
         self._oldest = 0
 
-    def report(self, reports: Sequence[Sequence[Tuple[Label, Request]]]) -> List[Decision]:
-        """Take in what each rank newly asks for, by rank; return what follows, in order."""
+    def report(self, reports: Sequence[Report]) -> List[Decision]:
+        """Take in what ranks newly ask for; return what follows, in order."""
         touched: Dict[Label, None] = OrderedDict()
         joined = len(self.joined)
-        for rank, asked in enumerate(reports):
-            for label, request in asked:
-                if request == JOIN:
-                    self.joined.append(rank)
-                elif request == SHUTDOWN:
-                    self.shutdown_requested.append(rank)
+        for ranks, requests in reports:
+            for label, request in requests:
+                if label == JOIN_LABEL:
+                    self.joined += ranks_of(ranks)
+                elif label == SHUTDOWN_LABEL:
+                    self.shutdown_requested += ranks_of(ranks)
                 else:
-                    self.waiting.setdefault(label, {})[rank] = request
+                    asked = self.waiting.setdefault(label, {})
+                    asked[request] = asked.get(request, 0) | ranks
                     touched[label] = None
         # A rank that joins may complete anything, a report only what it speaks of.
         changed = list(self.waiting if len(self.joined) > joined else touched)
@@ -177,30 +206,33 @@ class ResponseCache:
     def missing(self) -> List[Tuple[Request, List[int]]]:
         """Return each waiting request, as its first rank asked for it, and the ranks that lack."""
         found = []
-        for ranks in self.waiting.values():
-            request = ranks[min(ranks)]
-            there = set(ranks).union(self.joined)
-            found.append((request, [rank for rank in range(self.size) if rank not in there]))
+        for asked in self.waiting.values():
+            lacking = self._everybody & ~(_union(asked) | _mask(self.joined))
+            found.append((_first(asked), ranks_of(lacking)))
         return found
 
     def _complete(self, label: Label) -> bool:
-        asked = self.waiting[label]
-        lacking = self.size - len(asked)
-        return not lacking or sum(rank not in asked for rank in self.joined) == lacking
+        ranks = _union(self.waiting[label])
+        return ranks | _mask(self.joined) == self._everybody
 
     def _decide(self, label: Label) -> Decision:
         asked = self.waiting.pop(label)
-        request = asked[min(asked)]
-        differ = any(asked[rank] != request for rank in asked)
-        if differ or (len(asked) < self.size and not goes_on_without_joined(request)):
-            texts = [str(asked.get(rank, JOIN)) for rank in range(self.size)]
+        request = _first(asked)
+        lacking = _union(asked) != self._everybody
+        if len(asked) > 1 or (lacking and not goes_on_without_joined(request)):
+            texts = [str(JOIN)] * self.size
+            for one, ranks in asked.items():
+                for rank in ranks_of(ranks):
+                    texts[rank] = str(one)
             return Decision(label, request, mismatch(texts))
-        if not request.refusal:
-            self._assign_bit(request)
+        self.remember(request)
         return Decision(label, request)
 
-    def _assign_bit(self, request: Request) -> None:
-        if request in self.bits or not self.capacity or request.call in _ASKED_ONCE:
+    def remember(self, request: Request) -> None:
+        """Give a cache bit to what all ranks have agreed on, unless it has one."""
+        if self.bit_of(request) >= 0 or not self.capacity or request.call in _ASKED_ONCE:
+            return
+        if request.refusal:
             return
         self.changes += 1
         if len(self.requests) < self.capacity:
@@ -208,6 +240,7 @@ class ResponseCache:
             self.without_joined.append(goes_on_without_joined(request))
             self.bits[request] = len(self.requests) - 1
             return
+        self.evictions += 1
         bit, self._oldest = self._oldest, (self._oldest + 1) % self.capacity
         del self.bits[self.requests[bit]]
         self.bits[request] = bit
@@ -221,23 +254,46 @@ class ResponseCache:
         return failed + [Decision(SHUTDOWN_LABEL, SHUTDOWN, error)]
 
     def _fail_waiting(self, error: MismatchError) -> List[Decision]:
-        failed = [
-            Decision(label, ranks[min(ranks)], error) for label, ranks in self.waiting.items()
-        ]
+        failed = [Decision(label, _first(asked), error) for label, asked in self.waiting.items()]
         self.waiting.clear()
         return failed
 
     def _asked(self) -> List[str]:
         """Return what each rank waits for, by rank, as text."""
+        waits: List[List[str]] = [[] for _ in range(self.size)]
+        for asked in self.waiting.values():
+            for request, ranks in asked.items():
+                text = str(request)
+                for rank in ranks_of(ranks):
+                    waits[rank].append(text)
         texts = []
-        for rank in range(self.size):
-            mine = [str(ranks[rank]) for ranks in self.waiting.values() if rank in ranks]
+        for rank, mine in enumerate(waits):
             mine += [str(JOIN)] * (rank in self.joined) + [str(SHUTDOWN)] * (
                 rank in self.shutdown_requested
             )
             more = f" and {len(mine) - _SHOWN} more" if len(mine) > _SHOWN else ""
             texts.append("; ".join(mine[:_SHOWN]) + more or "nothing")
         return texts
+
+
+def _union(asked: Mapping[Request, int]) -> int:
+    """Return which ranks have asked for anything."""
+    ranks = 0
+    for mask in asked.values():
+        ranks |= mask
+    return ranks
+
+
+def _first(asked: Mapping[Request, int]) -> Request:
+    """Return what the lowest rank has asked for."""
+    return min(asked, key=lambda request: asked[request] & -asked[request])
+
+
+def _mask(ranks: Sequence[int]) -> int:
+    mask = 0
+    for rank in ranks:
+        mask |= 1 << rank
+    return mask
 
 
 def mismatch(requests: Sequence[str]) -> MismatchError:

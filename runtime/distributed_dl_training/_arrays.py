@@ -10,6 +10,7 @@ import numpy
 
 from distributed_dl_training._collectives import Local
 from distributed_dl_training._core import Array
+from distributed_dl_training._handle import ArrayHandle
 from distributed_dl_training._memory import BFLOAT16
 
 if TYPE_CHECKING:
@@ -44,6 +45,17 @@ class Arrays:
         if name == "bfloat16":
             flat = flat.view(BFLOAT16)
         return Local(flat, shape, name)
+
+    def flat(self, tensor: Any, last: Any, in_place: bool) -> Optional[Array]:
+        if type(tensor) is not numpy.ndarray or tensor.shape != last.shape:
+            return None
+        # Only what numpy has itself, in native byte order: these dtypes are one object each.
+        if tensor.dtype is not last.dtype or tensor.dtype not in _NAMES:
+            return None
+        return tensor if tensor.ndim == 1 else tensor.reshape(-1)
+
+    def handle(self, executor: Any, last: Any, flat: Array, tensor: Any) -> Any:
+        return ArrayHandle(executor, last, flat)
 
     def write(self, tensor: Any) -> Optional[Array]:
         return None  # nothing in this module changes its arguments

@@ -3,8 +3,8 @@
 A training step asks for what the last one has asked for.  What follows from the whole of it is
 worked out once: how it is packed, where each result lies, and a *signature* of all that is asked
 for.  A rank says its signature when it opens a cycle.  Where those of all ranks are equal, all ask
-for the same in the same order, so that nothing is looked up, compared or packed one by one.  Where
-they are not, the cycle goes on as any other.
+for the same in the same order, so that nothing is looked up or compared one by one.  Where they are
+not, the cycle goes on as any other.
 """
 
 import hashlib
@@ -12,16 +12,20 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy
 
-from distributed_dl_training._agreement import Request, encode
+from distributed_dl_training._agreement import Request
 from distributed_dl_training._core import Array
 from distributed_dl_training._fusion import kind_of
 from distributed_dl_training._handle import ArrayHandle, Handle
-from distributed_dl_training._opening import SIGNATURE, SIZES
+from distributed_dl_training._opening import SIGNATURE
 
 # Fewer requests than this are not worth it.
 _LEAST = 4
 # Bursts that are kept, at most.
 _KEPT = 16
+# What is calculated in its own dtype, by the name that requests have for it, and its bytes.
+SIZES = {name: numpy.dtype(name).itemsize for name in ("complex64", "complex128")}
+SIZES.update((f"{kind}{8 * size}", size) for kind in ("int", "uint") for size in (1, 2, 4, 8))
+SIZES.update(float32=4, float64=8)
 # Results that are copied lie in blocks of so many, at most, and bytes.  Whoever keeps one result
 # keeps its block; memory for each would take longer than all else here.
 _NEIGHBOURS = 16
@@ -89,63 +93,77 @@ def _add_rows(made: List[Array], values: Array, count: int, shape: Tuple[int, ..
 class Burst:
     """Requests in the order in which they were asked for, and what follows from them.
 
-    packs: how they are carried out; empty if not as a burst.
-    unnamed: how many have no name.
+    packs: how they are carried out once they come again; empty if one by one.
     said: their cache bits as bytes, as of ``changes`` of the cache.
     """
 
-    __slots__ = ("_mark", "changes", "packs", "requests", "said", "unnamed")
+    __slots__ = ("_mark", "changes", "packs", "repeated", "requests", "said")
 
     def __init__(self, requests: List[Request]) -> None:
         self.requests = requests
         self.packs: Optional[List[Pack]] = None
-        self.unnamed = 0
+        self.repeated = False
         self.said = b""
         self.changes = -1
-        self._mark = b""
+        self._mark = _mark(requests)
 
-    def prepare(self, most: int, capacity: int) -> None:
-        """Work out what follows.  ``most`` and ``capacity`` are bytes, see ``Bursts``."""
-        self.packs = _packs(self.requests, most, capacity)
-        self.unnamed = sum(request.name is None for request in self.requests)
-        if self.packs:
-            self._mark = _digest(encode([("", request) for request in self.requests]))
+    def signature(self, handles: Sequence[Handle], numbered: bool) -> bytes:
+        """Return what ``sign`` returns of these requests."""
+        return _numbered(self._mark, handles) if numbered else self._mark
 
-    def signature(self, handles: Sequence[Handle]) -> bytes:
-        """Return what is equal on ranks that ask for the same, in this order."""
-        if not self.unnamed:
-            return self._mark
-        numbers = [handle.label for handle in handles if handle.request.name is None]
-        return _digest(self._mark + numpy.array(numbers, dtype=numpy.int64).tobytes())
+    def packed(self, handles: Sequence[Handle], most: int, capacity: int) -> bool:
+        """Tell whether it can be carried out as a whole.
+
+        most: bytes of a tensor that travels together with others, not reached.
+        capacity: bytes that are reduced as one, at most.
+        """
+        if not self.repeated:
+            return False
+        if not all(issubclass(kind, ArrayHandle) for kind in set(map(type, handles))):
+            return False
+        if self.packs is None:
+            self.packs = _packs(self.requests, most, capacity)
+        return bool(self.packs)
 
 
 class Bursts:
-    """The last bursts of one group.
+    """The last bursts of one group."""
 
-    most: bytes of a tensor that travels together with others, not reached.
-    capacity: bytes that are reduced as one, at most.
-    """
-
-    def __init__(self, most: int, capacity: int) -> None:
-        self._most = most
-        self._capacity = capacity
+    def __init__(self) -> None:
         self._known: Dict[Any, Burst] = {}
 
     def find(self, handles: Sequence[Handle]) -> Optional[Burst]:
-        """Return the burst that these are, if they have come so before and can go as one."""
+        """Return the burst that these are; None if they are few."""
         if len(handles) < _LEAST:
             return None
         requests = [handle.request for handle in handles]
         key = len(requests), requests[0], requests[-1]
         found = self._known.get(key)
-        if found is None or found.requests != requests:
-            if len(self._known) >= _KEPT:
-                self._known.clear()
-            self._known[key] = Burst(requests)
-            return None
-        if found.packs is None:
-            found.prepare(self._most, self._capacity)
-        return found if found.packs and set(map(type, handles)) == {ArrayHandle} else None
+        if found is not None and found.requests == requests:
+            found.repeated = True
+            return found
+        if len(self._known) >= _KEPT:
+            self._known.clear()
+        made = self._known[key] = Burst(requests)
+        return made
+
+
+def sign(handles: Sequence[Handle], numbered: bool) -> bytes:
+    """Return what is equal on ranks that ask for the same, in this order.
+
+    numbered: requests without a name are told apart by their numbers, as there are several.
+    """
+    mark = _mark([handle.request for handle in handles])
+    return _numbered(mark, handles) if numbered else mark
+
+
+def _mark(requests: Sequence[Request]) -> bytes:
+    return _digest(b"".join([request.digest() for request in requests]))
+
+
+def _numbered(mark: bytes, handles: Sequence[Handle]) -> bytes:
+    numbers = [handle.label for handle in handles if handle.request.name is None]
+    return _digest(mark + numpy.array(numbers, dtype=numpy.int64).tobytes())
 
 
 def _digest(data: bytes) -> bytes:

@@ -56,32 +56,39 @@ def reduce_one(
     postscale: Any,
     process_set: Optional[ProcessSet] = None,
     waits: bool = False,
+    in_place: bool = False,
 ) -> Handle:
-    """Reduce one array to a new one: ``allreduce`` in fewer steps, for what was asked before."""
+    """Reduce one tensor: ``allreduce`` in fewer steps, for what was asked before."""
     controller = _session.controller(process_set)
     try:
         last = controller.arrays.get(name)
     except TypeError:  # a name that is no text
         last = None
+    flat = None
     if (
         last is not None
-        and type(tensor) is numpy.ndarray
-        and tensor.shape == last.shape
-        and tensor.dtype is last.dtype
         and op is last.given_op  # the same objects: what is equal otherwise takes the longer way
         and prescale is last.given_prescale
         and postscale is last.given_postscale
     ):
-        flat = tensor if tensor.ndim == 1 else tensor.reshape(-1)
-    else:
+        flat = adapter.flat(tensor, last, in_place)
+    if flat is None:
         factors = (prescale, postscale)
-        flat, shape, dtype, error = adapter.read(tensor)
-        found = find(controller, (name, dtype, shape, op, factors, None))
-        if found is None or error is not None or flat.dtype == _memory.BFLOAT16:
-            return allreduce(adapter, [tensor], name, op, factors, process_set, waits=waits)
-        last = ArrayReduction(shape, flat.dtype, (op, prescale, postscale), found)
+        local = adapter.read(tensor)
+        key = (name, local.dtype, local.shape, op, factors, None)
+        found = None if local.error is not None else find(controller, key)
+        if found is not None:
+            given = (op, prescale, postscale)
+            last = ArrayReduction(local.shape, getattr(tensor, "dtype", None), given, found)
+            flat = adapter.flat(tensor, last, in_place)
+        if flat is None or last is None:
+            return allreduce(
+                adapter, [tensor], name, op, factors, process_set, in_place=in_place, waits=waits
+            )
         remember_array(controller, name, last)
-    handle = ArrayHandle(controller, last, flat)
+    handle: ArrayHandle = adapter.handle(controller, last, flat, tensor)
+    if in_place:
+        handle.in_place = True
     if waits:
         controller.run(handle)
     else:

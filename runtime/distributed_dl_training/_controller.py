@@ -6,7 +6,8 @@ everybody asks for again; what is new, or does not fit, is negotiated in full.  
 carried out before the next cycle.  Between cycles a rank that waits costs no traffic.
 
 A thread of its own runs them, but for one kind: where a thread of the program waits for a small
-allreduce that comes again, and nothing else is asked for, it runs the cycle itself.
+allreduce that comes again, and nothing else is asked for, it runs the cycle itself.  Handlers of
+signals are the program's: none is replaced or held back.
 
 ``_queue`` is what is asked for and not done, ``_negotiation`` what happens in a cycle.
 """
@@ -23,22 +24,25 @@ from distributed_dl_training._core import (
     PeerLostError,
     StallError,
     Threads,
+    forks,
 )
 from distributed_dl_training._cycle import Cycle, CycleRequests
-from distributed_dl_training._handle import Handle, Item
+from distributed_dl_training._handle import ArrayHandle, Handle, Item
 from distributed_dl_training._negotiation import Negotiation
 from distributed_dl_training._opening import Repeated
 from distributed_dl_training._queue import RequestQueue
 from distributed_dl_training._settings import Settings
-from distributed_dl_training._signals import held_signals
 from distributed_dl_training._stall import StallInspector
-from distributed_dl_training._waiting import comes_soon
+from distributed_dl_training._waiting import comes_soon, raised_in_python
 from distributed_dl_training._works import Nothing
 
 # Seconds between two cycles without a result: a quarter after the first, all of it from the fourth.
 _PAUSE = 0.002
 # Seconds that requests nobody waits for are gathered before a cycle; Horovod's cycle time is 1 ms.
 _GATHER = 0.0003
+# Seconds.  A signal that comes just before a thread sleeps does not wake it, and its handler, which
+# other ranks may wait for, runs only then.
+_LONGEST_SLEEP = 0.2
 # Negotiation without a result after which blocked ranks say so.
 _PATIENCE = 3
 
@@ -62,13 +66,14 @@ class Controller(RequestQueue):
         self._negotiation = Negotiation(engine, settings, self._inspector)
         self._shutdown_request: Optional[Handle] = None
         self._closed = False
-        self._turn = threading.Lock()  # one cycle at a time, by whatever thread
+        # One cycle at a time, by whatever thread.  It tells whether the calling thread has it.
+        self._turn: Any = threading.RLock()
         self._cycle: Optional[Cycle] = None  # has begun; whoever has the turn goes on with it
-        self._driver = 0  # the thread of the program that has the turn
+        self._direct: Dict[int, Handle] = {}  # by the thread of the program that runs its cycle
         self._pid = os.getpid()
         self._owner = threading.get_ident()
         self._thread: Optional[threading.Thread] = None
-        if engine.size > 1 and engine.threads is not Threads.FUNNELED:
+        if engine.size == 1 or engine.threads is not Threads.FUNNELED:
             self._thread = threading.Thread(
                 target=self._run, name=f"collectives of {engine.size} ranks", daemon=True
             )
@@ -82,10 +87,9 @@ class Controller(RequestQueue):
         Raises as ``submit`` and ``wait``.
         """
         try:
-            if self._thread is None or not self._negotiation.may_repeat():
-                self.submit(handle, True)
-            else:
-                self._repeat(handle, True)
+            self.submit(handle, True)
+            if self._thread is not None and not self._turn._is_owned():
+                self._repeat(handle)  # ``wait``, without what only others need
             if not handle.done:
                 self.wait(handle)
         except BaseException:
@@ -100,27 +104,31 @@ class Controller(RequestQueue):
         """
         if handle.done:
             return
-        if self._pid != os.getpid():
+        if self._pid != (forks.pid or os.getpid()):
             raise NotInitializedError("this is a forked child: it has no ranks to talk to")
         if self._thread is None:
             self._wait_by_cycles(handle)
             return
-        if self._driver == threading.get_ident():
-            raise RuntimeError("this thread is inside a collective: what interrupts it cannot wait")
-        if len(self._entries) == 1 and self._negotiation.may_repeat():
-            self._repeat(handle, False)
+        if self._turn._is_owned():
+            self._give_turn()  # in a handler that has interrupted this thread in a cycle
+        if len(self._entries) == 1 and not handle.reported:
+            self._repeat(handle)
             if handle.done:
                 return
+        # A handler may have interrupted this thread where it has the lock, which others need.
+        held = self._lock._release_save() if self._lock._is_owned() else None
+        woken = threading.Lock()
         try:  # Ctrl-C may come at any moment from here
-            with self._lock:
-                if handle.done:
-                    return
-                woken = self._active_threads.wait(handle)
-            self._bell.ring()
             woken.acquire()
+            self._active_threads.wait(handle, woken)
+            if not handle.done:
+                self._bell.ring()
+                while not woken.acquire(True, _LONGEST_SLEEP):
+                    pass
         finally:
-            with self._lock:
-                self._active_threads.resume()
+            self._active_threads.resume(woken)
+            if held is not None:
+                self._lock._acquire_restore(held)
 
     def poll(self, handle: Handle) -> bool:
         """Tell whether ``handle`` is done; without a communication thread it waits for it."""
@@ -146,105 +154,136 @@ class Controller(RequestQueue):
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
         self._inspector.close()
-        held_signals.put_back()
         if not self.broken:
             # It refers to this: both, and all connections, would stay until garbage is collected.
             self._shutdown_request = None
 
     def _wait_by_cycles(self, handle: Handle) -> None:
         """Take part in cycles in the calling thread until ``handle`` is done."""
-        if self.engine.size > 1 and threading.get_ident() != self._owner:
+        if threading.get_ident() != self._owner:
             raise RuntimeError(
                 "MPI runs with MPI_THREAD_FUNNELED: only the thread that called init() may wait "
                 "for collectives"
             )
+        if self._turn._is_owned():
+            raise RuntimeError("this thread is inside a collective: what interrupts it cannot wait")
         while not handle.done:
-            try:
-                if self.engine.size == 1:  # nothing is waited for inside
-                    held_signals.hold()
-                with self._turn:
-                    try:
-                        self._active_threads.wait(handle)
-                        self._step()
-                    finally:
-                        self._active_threads.resume()
-            finally:
-                held_signals.release()
+            with self._turn:
+                woken = threading.Lock()
+                try:
+                    self._active_threads.wait(handle, woken)
+                    self._step()
+                finally:
+                    self._active_threads.resume(woken)
 
-    def _repeat(self, handle: Handle, new: bool) -> None:
-        """Run a cycle in the calling thread, which is likely to bring ``handle``'s result.
+    def _repeat(self, handle: Handle) -> None:
+        """Run a cycle in the calling thread, if it is likely to bring ``handle``'s result.
 
         To hand it to the communication thread and back takes longer than the exchange.  What takes
-        long is left to that thread: a thread of the program is never inside the layer below where
-        that waits for other ranks, so that signals reach it.
+        long is left to that thread.
 
-        new: it is to be submitted; whatever becomes of the cycle, it has been then.
+        A handler of a signal may run between any two steps.  If it raises, or asks for collectives
+        itself, the communication thread finishes what this thread has begun: it has lost the turn.
         """
         try:
-            held_signals.hold()
             if self._turn.acquire(False):
-                try:
-                    self._driver = threading.get_ident()
-                    opening = self._begin_repeated(handle, new)
-                    known, new = not new, False
-                    if opening is not None:
-                        self._run_repeated(handle, opening, known)
-                finally:
-                    self._driver = 0
-                    self._turn.release()
-            if new:
-                self.submit(handle, True)
+                self._run_directly(handle)
         finally:
-            held_signals.release()
+            try:
+                self._give_turn()
+            finally:
+                if self._turn._is_owned():  # that was interrupted
+                    self._give_turn()
 
-    def _begin_repeated(self, handle: Handle, new: bool) -> Optional[Repeated]:
-        """Return what opens a cycle for ``handle`` alone, if nothing else is under way."""
-        if new and self._enter_at_once(handle):
-            self._entered(handle)
-            opening = self._opening_of(handle)
-            if opening is None:
-                self._incoming.append(handle)
-            return opening
-        with self._lock:
-            if new:
-                self._enter(handle)
-            opening = self._opening_of(handle)
-            if opening is not None and (new or self._take_incoming() == [handle]):
-                self._unreported = []
-                return opening
-            if new:
-                self._incoming.append(handle)
-        return None
-
-    def _opening_of(self, handle: Handle) -> Optional[Repeated]:
-        alone = self._cycle is None and len(self._entries) == 1
-        return self._negotiation.repeated(handle) if alone else None
-
-    def _run_repeated(self, handle: Handle, opening: Repeated, known: bool) -> None:
-        """known: whether other threads may have the handle."""
-        negotiation = self._negotiation
-        try:
-            pending = opening.again(handle)
-            came = pending.done() or comes_soon(pending, held_signals.came)
-            if came and negotiation.settle(opening, handle):
-                self._finish_repeated(handle, known)
-                return
-            opening.carry_on(handle)
-        except Exception as error:  # whatever the engine raises
-            self._fail_all(_lost(error))
+    def _run_directly(self, handle: Handle) -> None:
+        asked = len(self._incoming) + len(self._unreported)
+        if self._cycle is not None or asked != 1 or len(self._entries) != 1 or handle.reported:
             return
-        with self._lock:
-            self._cycle = negotiation.repeated_cycle(handle, self._entries, opening, pending)
-        self._bell.ring()
+        opening, has_turn = self._negotiation.repeated(handle), self._turn._is_owned
+        if opening is None:
+            return
+        opening.reset()
+        handle.opening = opening
+        # From here on it is taken from this thread if it is interrupted.
+        self._direct[threading.get_ident()] = handle
+        if not has_turn():
+            return
+        opening.begin(handle)
+        try:
+            came = opening.done() or comes_soon(opening, stays=has_turn)
+        except PeerLostError as error:
+            self._fail_all(error)
+            return
+        # If ranks ask for different things, ``Negotiation.agree`` finds out for what.
+        if not came or not opening.unanimous():
+            return
+        value = opening.result()
+        if not has_turn():  # and others may have written where that was read
+            return
+        if opening.plain and type(handle) is ArrayHandle and not handle.in_place:
+            handle.value = value
+        elif opening.carries:
+            opening.finish(handle, value)
+        if not opening.steady:
+            self._negotiation.note(opening)
+        handle.settled = True
+        self._finish_directly(handle)
 
-    def _finish_repeated(self, handle: Handle, known: bool) -> None:
-        if known or handle.request.name is None or _timeline.current.on:
+    def _finish_directly(self, handle: Handle) -> None:
+        """Let a handle be done; a thread that is interrupted in this may do it again."""
+        try:
+            self._incoming.remove(handle)
+        except ValueError:
+            if handle in self._unreported:
+                self._unreported.remove(handle)
+        if handle.request.name is None or _timeline.current.on:
             self.begins([Item(handle.request, handle)])
             with self._lock:
                 self._finish(handle, None)
+        elif not handle.done:
+            self._entries.pop(handle.label, None)
+            handle.done = True
+        if self._active_threads.waiting:  # who waits from now on sees that it is done
+            with self._lock:
                 self._active_threads.wake()
-        elif self._entries.pop(handle.label, None) is not None:
-            handle.done = True  # no other thread can wait for it
+        self._direct.pop(threading.get_ident(), None)
+
+    def _give_turn(self) -> None:
+        """Give back the turn, if this thread has it, and what it has begun with it.
+
+        A handler may interrupt this at any step, and call it as well.
+        """
+        me = threading.get_ident()
+        if not self._turn._is_owned():  # a handler has seen to it
+            self._direct.pop(me, None)
+            return
+        handle = self._direct.get(me)
+        if handle is not None:
+            if self._end is None:
+                self._end_directly(handle, handle.opening)
+            self._direct.pop(me, None)
+        try:
+            self._turn.release()
+        except RuntimeError as error:  # a handler has given it back
+            if raised_in_python(error):
+                raise
+
+    def _end_directly(self, handle: Handle, opening: Repeated) -> None:
+        """Finish a cycle that this thread has begun, or leave it to the communication thread."""
+        if handle.settled:
+            self._finish_directly(handle)
+            return
+        opening.leave()
+        self._negotiation.forget_openings()
+        if not opening.started:
+            return
+        for asked in (self._incoming, self._unreported):
+            if handle in asked:
+                asked.remove(handle)
+        cycle = self._negotiation.repeated_cycle(handle, self._entries, opening)
+        if self._turn._is_owned():
+            self._cycle = cycle
+        self._bell.ring()
 
     # The communication thread.
 
@@ -262,13 +301,10 @@ class Controller(RequestQueue):
             idle = not self._entries
             seconds = self._inspector.idle_look if idle else min(fruitless, 4) * _PAUSE / 4
         if seconds:
-            rung = self._bell.wait(seconds)
-            # With the fewest steps: what a rank does seldom is no longer near the processor.
-            while idle and not rung and self._inspector.rests():
-                rung = self._bell.wait(seconds)
+            self._bell.wait(seconds)
         with self._lock:
             self._asleep = False
-            nobody_waits = self._cycle is None and not self._active_threads.any_waits
+            nobody_waits = self._cycle is None and not self._active_threads.waiting
             gathers = self._entries and not fruitless and nobody_waits
         if gathers:
             self._bell.wait(_GATHER)
@@ -286,12 +322,11 @@ class Controller(RequestQueue):
         if self.ended and not self.broken and not self._closed and self.engine.alive():
             self._closed = True
             self._inspector.close()
-            self._negotiation.close()
             self.engine.close()
 
     def _run_cycle(self) -> None:
         cycle = self._cycle
-        if cycle is None:
+        if cycle is None or cycle.opening.agreed:
             self._cycle = cycle = self._begin()
         if cycle is None:
             self._inspector.idle()

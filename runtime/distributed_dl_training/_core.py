@@ -6,7 +6,7 @@ all ranks mean the same thing before any array moves.
 
 import enum
 import os
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence
 
 import numpy
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 else:  # Python 3.6 and 3.7 have no Protocol, numpy below 1.20 has no NDArray
     Protocol = object
     Array = numpy.ndarray
-
-# Ranks, at most, that all hear each other: the bytes that each one hears grow with them.
-FEW = 8
 
 
 class Op(enum.Enum):
@@ -119,24 +116,52 @@ class Pending(Protocol):
         raise NotImplementedError
 
 
-class Exchange(Protocol):
-    """A transfer that can be started again and again, over the same array."""
+class Transfer:
+    """A nonblocking call of the layer below, which can be made again and again.
 
-    def start(self) -> Pending:
-        """Start it, once what was started before is complete."""
+    A handler of a signal may run, and raise, between any two steps of Python.  ``started`` is right
+    all the same: the call and the note of its request are one step, made by functions in C.
+    """
+
+    def __init__(self, call: Callable[..., Any], *arguments: Any) -> None:
+        """call: starts the transfer and returns its request; a function in C."""
+        self.requests: List[Any] = []
+        self._call = call
+        self._arguments = [[argument] for argument in arguments]
+
+    @property
+    def started(self) -> bool:
+        """Whether it was started since ``reset``."""
+        return bool(self.requests)
+
+    def start(self) -> None:
+        """Start it.  Raises what the layer below raises."""
+        self.requests.extend(map(self._call, *self._arguments))
+
+    def disarm(self) -> None:
+        """Let ``start`` start nothing, also one that was interrupted just before it does."""
+        self._arguments[0].clear()
+
+    def reset(self) -> None:
+        """Prepare it to be started again; not while it is under way."""
+        self.requests.clear()
+
+    def done(self) -> bool:
+        """Make progress, and tell whether it is complete.  Raises PeerLostError."""
         raise NotImplementedError
 
-    def free(self) -> None:
-        """Let go of what the layer below holds for it; not while it is under way."""
+    def result(self, values: Array) -> Array:
+        """Return a new array of what ``values`` were reduced to, once it is complete."""
+        return values.copy()
 
 
 class Engine(Protocol):
     """What moves data between the ranks of one group.
 
     All arrays are one-dimensional, contiguous and in native byte order.  Two kinds of calls: short
-    ones by which ranks agree (``start_and``, ``start_gather``, ``prepare_gather``), which never
-    block, and those that move tensors, which return when the data is there.  Both are collective,
-    and each kind is called in the same order on every rank.  A failure of the layer below is a
+    ones by which ranks agree (``prepare_reductions``, ``start_gather``), which never block, and
+    those that move tensors, which return when the data is there.  Both are collective, and each
+    kind is called in the same order on every rank.  A failure of the layer below is a
     PeerLostError.
 
     One method for each thing that only the layer below can do, which makes them many; whatever can
@@ -155,19 +180,18 @@ class Engine(Protocol):
     devices: bool  # whether it takes arrays that lie on a device; else they come by the host
     halves: bool  # whether it sums float16 on a device itself; else that is done in float32
 
-    def start_and(self, words: Array) -> Pending:
-        """Combine ``words`` (int64, in place) by bitwise AND."""
+    def prepare_reductions(
+        self, words: Array, values: Optional[Array], op: Optional[Op]
+    ) -> List[Transfer]:
+        """Return what reduces ``words`` (int64) by bitwise AND, in place, and ``values`` by op.
+
+        Values are of (u)int8, int32, int64, float32 or float64, at least one; the last transfer has
+        their result.  Other ranks may count on this one once the first has been started.
+        """
         raise NotImplementedError
 
     def start_gather(self, data: Array, counts: Sequence[int], result: Array) -> Pending:
         """Fill ``result`` with all ranks' ``data`` (uint8) in rank order; see ``allgather``."""
-        raise NotImplementedError
-
-    def prepare_gather(self, result: Array) -> Exchange:
-        """Return what fills ``result`` (uint8) with a segment of each rank, in rank order.
-
-        All segments are equally long; this rank's own holds its data when the exchange is started.
-        """
         raise NotImplementedError
 
     def allreduce(self, values: Array, op: Op) -> None:
@@ -202,10 +226,6 @@ class Engine(Protocol):
         Any thread may call this and ``probe``, but only one at a time.
         """
 
-    def is_asked(self) -> bool:
-        """Tell whether ``answer`` is to be called for others; True if only the call can tell."""
-        raise NotImplementedError
-
     def probe(self, seconds: float) -> Dict[int, Optional[str]]:
         """Return the status of every other rank, None for one that does not answer in time."""
         raise NotImplementedError
@@ -229,23 +249,6 @@ class Engine(Protocol):
 
     def finalize(self) -> None:
         """Undo at the end of the process what starting the engine began, if it began it."""
-
-
-class Regather:
-    """A gathering that is made anew for each start, where the layer below cannot keep it ready."""
-
-    def __init__(self, engine: Engine, result: Array) -> None:
-        step = result.size // engine.size
-        self._engine = engine
-        self._own = result[engine.rank * step : (engine.rank + 1) * step]
-        self._counts = [step] * engine.size
-        self._result = result
-
-    def start(self) -> Pending:
-        return self._engine.start_gather(self._own, self._counts, self._result)
-
-    def free(self) -> None:
-        """Nothing is held."""
 
 
 def fold_ranks(ranks: Sequence[int]) -> str:

@@ -4,7 +4,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence
 
 from distributed_dl_training._agreement import Label
 from distributed_dl_training._bursts import Burst
-from distributed_dl_training._core import Array, Pending, Protocol
+from distributed_dl_training._core import Array, Protocol
 from distributed_dl_training._handle import ArrayHandle, Handle, Item
 from distributed_dl_training._opening import Opening
 
@@ -47,13 +47,13 @@ class Cycle(NamedTuple):
 
     mine: what this rank asks for again, by bit; None: the bits are the burst's.
     since: when waiting for the oldest began.
-    burst: what this rank has signed, if it has.
+    signature: of all that this rank newly asks for; empty if it has signed nothing.
+    burst: what that is, if it has come before.
     """
 
     asked: CycleRequests
     mine: Optional[Dict[int, Handle]]
     opening: Opening
-    pending: Pending
     since: float
+    signature: bytes
     burst: Optional[Burst] = None
-    signature: bytes = b""

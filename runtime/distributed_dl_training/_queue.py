@@ -6,7 +6,7 @@ gives results to those who wait.
 
 import collections
 import threading
-from typing import Deque, Dict, List, Optional, Sequence
+from typing import Any, Deque, Dict, List, Optional, Sequence
 
 from distributed_dl_training import _timeline
 from distributed_dl_training._agreement import JOIN_LABEL, SHUTDOWN_LABEL, Label
@@ -20,7 +20,7 @@ from distributed_dl_training._handle import (
     own_copy,
 )
 from distributed_dl_training._labels import is_numbered, label_of, warn_of_order
-from distributed_dl_training._signals import Bell
+from distributed_dl_training._waiting import Bell
 
 
 class RequestQueue(Executor):
@@ -31,7 +31,7 @@ class RequestQueue(Executor):
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # guards all that follows
+        self._lock: Any = threading.RLock()  # guards all that follows
         self._bell = Bell()  # of the thread that runs cycles
         self._entries: Dict[Label, Handle] = {}  # in the order in which they were asked for
         self._incoming: Deque[Handle] = collections.deque()  # what the next cycle takes in
@@ -51,35 +51,25 @@ class RequestQueue(Executor):
         Raises DuplicateNameError if one of its name is under way, NotInitializedError after the
         end of the session, and what ended it if that was an error.
         """
-        if not self._enter_at_once(handle):
-            return self._submit(handle, waits)
-        self._incoming.append(handle)
-        self._entered(handle)
-        if self._asleep and not waits:
-            self._asleep = False  # it need not be told again
-            self._bell.ring()
-        return handle
-
-    def _enter_at_once(self, handle: Handle) -> bool:
-        """Take a request in without the lock, which takes a third of the time; tell whether.
-
-        It is done as a rule, by single steps of a dict and of a deque: no other thread sees half of
-        one.  ``_entered`` is to be called once others may find the handle.
-        """
         label = handle.request.name
         if label is None or self._end is not None or _timeline.current.on:
-            return False
+            return self._submit(handle, waits)
+        # As a rule it is done without the lock, which takes a third of the time, by single steps of
+        # a dict and of a deque: no other thread sees half of one.
         handle.label = label
         handle._executor = self
-        return self._entries.setdefault(label, handle) is handle
-
-    def _entered(self, handle: Handle) -> None:
-        """Raise what has ended the session meanwhile, and note that this thread asks."""
+        if self._entries.setdefault(label, handle) is not handle:
+            return self._submit(handle, waits)
+        self._incoming.append(handle)
         if self._end is not None:
             self._refuse(handle)
         if threading.current_thread() is not self._active_threads.last:
             with self._lock:
                 self._active_threads.add()
+        if not waits and self._asleep:
+            self._asleep = False  # it need not be told again
+            self._bell.ring()
+        return handle
 
     def _submit(self, handle: Handle, waits: bool) -> Handle:
         """Do what ``submit`` does, for anything."""
@@ -173,14 +163,18 @@ class RequestQueue(Executor):
                 self._unnamed -= sum([handle.request.name is None for handle in handles])
             for handle, value in zip(handles, values):
                 pop(handle.label, None)  # first: who sees the result may use the name again
-                handle.value = value
+                if handle.in_place:
+                    handle.take(value)
+                else:
+                    handle.value = value
                 handle.done = True
             self._active_threads.wake()
 
     def _finish(self, handle: Handle, error: Optional[Exception]) -> None:
-        if self._entries.pop(handle.label, None) is None:
+        """Let a handle be done; a thread that is interrupted in this may do it again."""
+        if handle.done:
             return
-        if handle.request.name is None and is_numbered(handle):
+        if self._entries.pop(handle.label, None) is not None and is_numbered(handle):
             self._unnamed -= 1
         handle.error = error
         handle.done = True

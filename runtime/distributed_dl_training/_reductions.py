@@ -2,8 +2,6 @@
 
 from typing import Any, NamedTuple, Optional, Tuple
 
-import numpy
-
 from distributed_dl_training._agreement import Request
 from distributed_dl_training._controller import Controller
 from distributed_dl_training._core import Op
@@ -24,7 +22,8 @@ class Reduction(NamedTuple):
 class ArrayReduction:
     """What was asked for last under a name, by what tells with the least work that it comes again.
 
-    It is for numpy arrays, of dtypes that numpy has itself.
+    It is for memory of the host, of dtypes that numpy has.  ``shape`` and ``dtype`` are as the
+    framework has them.
     """
 
     __slots__ = (
@@ -42,7 +41,7 @@ class ArrayReduction:
     def __init__(
         self,
         shape: Tuple[int, ...],
-        dtype: "numpy.dtype[Any]",
+        dtype: Any,
         given: Tuple[Any, Any, Any],
         reduction: Reduction,
     ) -> None:

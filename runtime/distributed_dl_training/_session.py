@@ -12,7 +12,7 @@ import threading
 from types import TracebackType
 from typing import Any, Dict, List, Optional, Sequence, Type, Union
 
-from distributed_dl_training import _settings, _timeline
+from distributed_dl_training import _settings, _threads, _timeline
 from distributed_dl_training._agreement import Request
 from distributed_dl_training._controller import Controller
 from distributed_dl_training._core import Engine, NotInitializedError, Threads, forks
@@ -140,7 +140,8 @@ def join(
             settings = settings._replace(horovod_rules=int(horovod_rules))
             wanted = _wanted(process_sets)
             with Joining(settings.init_timeout, choose(comm)):
-                engine = make_engine(comm, settings)
+                with _threads.starting_engine():
+                    engine = make_engine(comm, settings)
             start(engine, settings, abort_on_exception)
             try:
                 for each in wanted:

@@ -11,7 +11,7 @@ class Settings(NamedTuple):
     """What variables may change; all ranks must have the same."""
 
     fusion_threshold: int = 64 << 20  # bytes that small tensors are packed into
-    cache_capacity: int = 1024  # requests that are remembered
+    cache_capacity: int = 1 << 14  # requests that are remembered, at most
     stall_check: float = 60.0  # seconds without progress before a report; 0: never
     stall_limit: float = 600.0  # the same before an error, see ``_stall``; 0: never
     hierarchical: int = 0  # 1: where that differs, see ``_hierarchical``; 0: never

@@ -1,11 +1,11 @@
 """The engine of a job of one process: everything is there already."""
 
-from typing import Any, Dict, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
-from distributed_dl_training._core import Array, Engine, Exchange, Op, Pending, Regather, Threads
+from distributed_dl_training._core import Array, Engine, Op, Pending, Threads, Transfer
 
 
-class _Done:
+class _Done(Transfer):
     def done(self) -> bool:
         return True
 
@@ -20,15 +20,14 @@ class SingleEngine:
     devices = True
     halves = False
 
-    def start_and(self, words: Array) -> Pending:
-        return _Done()
+    def prepare_reductions(
+        self, words: Array, values: Optional[Array], op: Optional[Op]
+    ) -> List[Transfer]:
+        return [_Done(id, words)]
 
     def start_gather(self, data: Array, counts: Sequence[int], result: Array) -> Pending:
         result[:] = data
-        return _Done()
-
-    def prepare_gather(self, result: Array) -> Exchange:
-        return Regather(self, result)
+        return _Done(id, data)
 
     def allreduce(self, values: Array, op: Op) -> None:
         pass
@@ -50,9 +49,6 @@ class SingleEngine:
 
     def answer(self, status: str) -> None:
         pass
-
-    def is_asked(self) -> bool:
-        return False
 
     def probe(self, seconds: float) -> Dict[int, Optional[str]]:
         return {}

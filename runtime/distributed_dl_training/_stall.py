@@ -15,10 +15,11 @@ import threading
 import time
 from typing import Callable, Dict, List, Optional, Tuple
 
+from distributed_dl_training import _threads
 from distributed_dl_training._agreement import SHUTDOWN, Request
 from distributed_dl_training._core import Engine, StallError, Threads, fold_ranks
 from distributed_dl_training._settings import Settings
-from distributed_dl_training._signals import Bell
+from distributed_dl_training._waiting import Bell
 
 Missing = List[Tuple[Request, List[int]]]
 
@@ -72,7 +73,6 @@ class StallInspector:
         self._request: Optional[Request] = None  # what it is doing that for
         self._since: Optional[float] = None  # inside the layer below
         self._talking = threading.Lock()
-        self._idle = False  # and others are told so
         self._answered = 0.0
         self._reported = 0.0
         self._judged = 0.0
@@ -87,16 +87,11 @@ class StallInspector:
     def idle(self) -> None:
         """Answer other ranks: this one asks for nothing."""
         self._request = None
-        self._idle = self._answer()
-
-    def rests(self) -> bool:
-        """Tell whether this rank has asked for nothing since ``idle``, and nobody asks it."""
-        return self._idle and not self._engine.is_asked()
+        self._answer()
 
     def waiting(self, request: Request) -> None:
         """Note what this rank waits to agree on."""
         self._doing, self._request = "waiting to agree on", request
-        self._idle = False
 
     def look(self, waited: float, absent: Optional[float], missing: Callable[[], Missing]) -> None:
         """Answer other ranks; report after ``waited`` seconds, and raise past the limit.
@@ -230,17 +225,16 @@ class StallInspector:
         request = self._request
         return _IDLE if request is None else f"{self._doing} {request.brief()}"[:_LONGEST]
 
-    def _answer(self) -> bool:
-        """Answer other ranks; False if that was done lately, or another thread is at it."""
+    def _answer(self) -> None:
+        """Answer other ranks, unless that was done lately, or another thread is at it."""
         now = time.monotonic()
         if now - self._answered < _ANSWER or not self._talking.acquire(False):
-            return False
+            return
         try:
             self._answered = now
             self._engine.answer(self._status())
         finally:
             self._talking.release()
-        return True
 
     def _ask(self, talks: bool, status: str) -> Dict[str, List[int]]:
         """Return which ranks say what, this one included, which says ``status``."""
@@ -262,6 +256,11 @@ class StallInspector:
         lines = [f"rank {self._engine.rank} has made no progress for {waited:.0f} s:"]
         for text, ranks in sorted(says.items(), key=lambda item: min(item[1])):
             lines.append(f"  {_ranks(ranks)}: {text}")
+        unseen = _threads.unseen_threads()
+        if unseen:
+            lines.append(
+                f"  {unseen} threads here are not Python's: what they ask for is not known"
+            )
         for request, lacking in missing[:_SHOWN]:
             lines.append(f"  {request.brief()} is missing on {_ranks(lacking)}")
         if len(missing) > _SHOWN:

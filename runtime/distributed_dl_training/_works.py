@@ -4,7 +4,7 @@ from typing import Any, List, Optional, Sequence
 
 import numpy
 
-from distributed_dl_training import _reduce
+from distributed_dl_training import _reduce, _threads
 from distributed_dl_training._agreement import Request
 from distributed_dl_training._core import Array, Engine, Op, Protocol
 from distributed_dl_training._memory import ON_DEVICE, dtype_named, empty, order
@@ -106,7 +106,8 @@ class Subset:
 
     def run(self, engine: Engine) -> None:
         if self.ranks is not None:
-            self.value = engine.subset(self.ranks)
+            with _threads.starting_engine():
+                self.value = engine.subset(self.ranks)
 
 
 class Broadcast:

@@ -349,9 +349,11 @@ def cases() -> Dict[str, Case]:
     import contract_errors
     import contract_mpi
     import contract_order
+    import contract_signals
 
     found: Dict[str, Case] = {}
-    for module in (globals(), vars(contract_order), vars(contract_mpi), vars(contract_errors)):
+    modules = (contract_order, contract_signals, contract_mpi, contract_errors)
+    for module in (globals(), *map(vars, modules)):
         found.update({name: each for name, each in module.items() if name.startswith("case_")})
     return found
 

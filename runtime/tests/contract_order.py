@@ -1,5 +1,7 @@
 """Cases of the contract: any order, threads, groups, process sets, uneven ends."""
 
+import _thread
+import ctypes
 import random
 import signal
 import threading
@@ -181,6 +183,42 @@ def case_interrupted(t: Framework) -> None:
                 pass
         t.same(got, np.full(3, size * step + sum(range(size)), dtype="f8"))
     signal.signal(signal.SIGALRM, before)
+
+
+def _start_in_python(body: Callable[[], None]) -> None:
+    _thread.start_new_thread(body, ())
+
+
+_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+_kept: List[Any] = []  # the C library calls them
+
+
+def _start_in_c(body: Callable[[], None]) -> None:
+    def run(_: Any) -> None:
+        body()
+
+    number = ctypes.c_ulong()
+    _kept.append(_FUNCTION(run))
+    assert ctypes.CDLL(None).pthread_create(ctypes.byref(number), None, _kept[-1], None) == 0
+
+
+def case_threads_that_python_does_not_know(t: Framework) -> None:
+    """Main threads wait for what such threads of other ranks ask for later: no mismatch."""
+    hvd = t.hvd
+    for start in (_start_in_python, _start_in_c):
+        names = [f"{start.__name__} {n}" for n in range(2)]
+        results: List[Any] = []
+
+        def other(name: str = names[1 - hvd.rank() % 2], results: List[Any] = results) -> None:
+            time.sleep(2.5)
+            results.append(hvd.allreduce(t.tensor(np.ones(2)), op=hvd.Sum, name=name))
+
+        start(other)
+        mine = hvd.allreduce(t.tensor(np.ones(2)), op=hvd.Sum, name=names[hvd.rank() % 2])
+        while not results:
+            time.sleep(0.01)
+        for got in (mine, results[0]):
+            t.same(got, np.full(2, float(hvd.size())))
 
 
 def case_same_name(t: Framework) -> None:

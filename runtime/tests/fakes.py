@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import numpy as np
 
-from distributed_dl_training._core import Op, PeerLostError, Regather, Threads
+from distributed_dl_training._core import Op, PeerLostError, Threads, Transfer
 
 _COMBINE = {Op.SUM: np.add, Op.PRODUCT: np.multiply, Op.MIN: np.minimum, Op.MAX: np.maximum}
 
@@ -66,6 +66,27 @@ class _Pending:
         return True
 
 
+class _Reduction(Transfer):
+    def __init__(self, engine: "FakeEngine", values: Any, op: Optional[Op]) -> None:
+        super().__init__(self._begin, None)
+        self.engine, self.values, self.op = engine, values, op
+
+    def _begin(self, _: None) -> _Pending:
+        engine, values = self.engine, self.values
+        combine = np.bitwise_and if self.op is None else _COMBINE[self.op]
+
+        def finish(parts: List[Any]) -> None:
+            assert len({(part.size, part.dtype) for part in parts}) == 1
+            values[:] = functools.reduce(combine, parts)
+
+        key = engine._key("control" if self.op is None else "values", f"reduce {self.op}")
+        engine.group.give(key, engine.rank, values.copy())
+        return _Pending(engine.group, key, finish)
+
+    def done(self) -> bool:
+        return self.requests[0].done()
+
+
 class FakeEngine:
     """One rank; see ``_core.Engine``, which has so many methods.
 
@@ -83,7 +104,7 @@ class FakeEngine:
         self.size = self.local_size = self.world_size = size
         self.threads = threads
         self.closed = False
-        self.calls = {"control": 0, "data": 0}
+        self.calls = {"control": 0, "values": 0, "data": 0}
         self.log: List[Any] = []
         self.status: Dict[int, Optional[str]] = {}
         self.codes: List[int] = []
@@ -93,14 +114,9 @@ class FakeEngine:
         self.calls[kind] += 1
         return kind, self.calls[kind], call
 
-    def start_and(self, words: Any) -> _Pending:
-        def finish(parts: List[Any]) -> None:
-            assert len({part.size for part in parts}) == 1
-            words[:] = functools.reduce(np.bitwise_and, parts)
-
-        key = self._key("control", "and")
-        self.group.give(key, self.rank, words.copy())
-        return _Pending(self.group, key, finish)
+    def prepare_reductions(self, words: Any, values: Any, op: Optional[Op]) -> List[Transfer]:
+        transfers: List[Transfer] = [_Reduction(self, words, None)]
+        return transfers if values is None else [*transfers, _Reduction(self, values, op)]
 
     def start_gather(self, data: Any, counts: Sequence[int], result: Any) -> _Pending:
         def finish(parts: List[Any]) -> None:
@@ -110,9 +126,6 @@ class FakeEngine:
         key = self._key("control", "gather")
         self.group.give(key, self.rank, data.copy())
         return _Pending(self.group, key, finish)
-
-    def prepare_gather(self, result: Any) -> Regather:
-        return Regather(self, result)
 
     def _exchange(self, call: str, data: Any) -> List[Any]:
         key = self._key("data", call)
@@ -149,9 +162,6 @@ class FakeEngine:
         with self.group.changed:
             self.group.engines[0].status[self.rank] = status
             self.group.changed.notify_all()
-
-    def is_asked(self) -> bool:
-        return True
 
     def probe(self, seconds: float) -> Dict[int, Optional[str]]:
         """Ask as MPI's engine does: who looks within so many seconds has answered."""

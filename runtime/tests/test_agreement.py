@@ -13,6 +13,7 @@ from distributed_dl_training._agreement import (
     JOIN,
     SHUTDOWN,
     Decision,
+    Report,
     Request,
     ResponseCache,
     decode,
@@ -24,6 +25,19 @@ SUM = {"dtype": "float32", "shape": (2,), "op": "Sum"}
 
 def reduce(name, **facts):
     return Request("allreduce", name, **dict(SUM, **facts))
+
+
+def tell(cache, by_rank):
+    """Report what each rank newly asks for; ranks that ask for the same are one report."""
+    reports = []
+    for rank, asked in enumerate(by_rank):
+        for at, (mask, other) in enumerate(reports):
+            if other == asked:
+                reports[at] = Report(mask | 1 << rank, asked)
+                break
+        else:
+            reports.append(Report(1 << rank, asked))
+    return cache.report(reports)
 
 
 def named(*requests):
@@ -74,7 +88,7 @@ def test_mismatch_text_and_copies():
 def test_what_does_not_fit_fails_alone():
     cache = ResponseCache(2, 10)
     wrong = reduce("a", shape=(3,))
-    decisions = cache.report([named(reduce("a"), reduce("b")), named(reduce("b"), wrong)])
+    decisions = tell(cache, [named(reduce("a"), reduce("b")), named(reduce("b"), wrong)])
     assert [one.label for one in decisions] == ["a", "b"]
     assert "rank 1: " in str(decisions[0].error) and decisions[1].error is None
     assert not cache.waiting and list(cache.bits) == [reduce("b")]
@@ -85,7 +99,7 @@ def test_a_removed_set_takes_no_slot():
     cache = ResponseCache(1, 4)
     for number in range(1, 9):
         removal = Request("remove_process_set", root=number)
-        assert cache.report([[(number, removal)]]) == [Decision(number, removal)]
+        assert tell(cache, [[(number, removal)]]) == [Decision(number, removal)]
     assert cache.bits == {} and cache.requests == []
 
 
@@ -93,7 +107,7 @@ def test_a_removed_set_takes_no_slot():
 def test_slots_are_given_away_oldest_first(capacity):
     cache = ResponseCache(1, capacity)
     for number in range(5):
-        cache.report([named(reduce(f"n{number}"))])
+        tell(cache, [named(reduce(f"n{number}"))])
         assert len(cache.bits) == len(cache.requests) == min(capacity, number + 1)
     kept = {reduce(f"n{number}") for number in range(5 - capacity, 5)}
     assert set(cache.bits) == kept == set(cache.requests)
@@ -103,7 +117,7 @@ def test_slots_are_given_away_oldest_first(capacity):
 def test_refused_requests_get_no_slot():
     cache = ResponseCache(2, 10)
     refused = reduce("a", refusal="TypeError")
-    (decision,) = cache.report([named(refused)] * 2)
+    (decision,) = tell(cache, [named(refused)] * 2)
     assert decision.error is None and decision.request == refused and not cache.bits
 
 
@@ -111,34 +125,34 @@ def test_join():
     cache = ResponseCache(3, 10)
     scatter = Request("reducescatter", "r", **SUM)
     largest = reduce("m", op="Max")
-    assert not cache.report([named(reduce("a")), named(reduce("a"), scatter), []])
-    ((label, _, error),) = cache.report([[], [], [(-1, JOIN)]])
+    assert not tell(cache, [named(reduce("a")), named(reduce("a"), scatter), []])
+    ((label, _, error),) = tell(cache, [[], [], [(-1, JOIN)]])
     assert (label, error) == ("a", None)
-    (decision,) = cache.report([named(scatter), [], []])
+    (decision,) = tell(cache, [named(scatter), [], []])
     assert decision.label == "r" and "rank 2: join()" in str(decision.error)
-    (decision,) = cache.report([named(largest), named(largest), []])
+    (decision,) = tell(cache, [named(largest), named(largest), []])
     assert "rank 2: join()" in str(decision.error)
-    (decision,) = cache.report([[(7, Request("barrier"))]] * 2 + [[]])
+    (decision,) = tell(cache, [[(7, Request("barrier"))]] * 2 + [[]])
     assert decision.error is None
-    assert not cache.report([[(-1, JOIN)], [], []])
-    assert cache.report([[], [(-1, JOIN)], []])[0].request == JOIN
+    assert not tell(cache, [[(-1, JOIN)], [], []])
+    assert tell(cache, [[], [(-1, JOIN)], []])[0].request == JOIN
     assert cache.last_joined() == 1 and cache.epoch == 1 and not cache.joined
 
 
 def test_leaving():
     cache = ResponseCache(2, 10)
-    cache.report([named(reduce("a")), []])
-    failed, end = cache.report([[], [(-2, SHUTDOWN)]])
+    tell(cache, [named(reduce("a")), []])
+    failed, end = tell(cache, [[], [(-2, SHUTDOWN)]])
     assert failed.label == "a" and failed.error is end.error
     assert failed.error.requests == (str(reduce("a")), "shutdown()")
     cache = ResponseCache(2, 10)
-    (end,) = cache.report([[(-2, SHUTDOWN)]] * 2)
+    (end,) = tell(cache, [[(-2, SHUTDOWN)]] * 2)
     assert end.request == SHUTDOWN and end.error is None
 
 
 def test_giving_up_lists_a_few():
     cache = ResponseCache(2, 10)
-    cache.report([named(*(reduce(f"n{n}") for n in range(9))), [(0, Request("barrier"))]])
+    tell(cache, [named(*(reduce(f"n{n}") for n in range(9))), [(0, Request("barrier"))]])
     assert cache.missing()[0] == (reduce("n0"), [1])
     failed = cache.give_up()
     assert len(failed) == 10 and len({id(one.error) for one in failed}) == 1
@@ -204,7 +218,7 @@ class Player:
         events = [(one.name, one, None) for one in good]
         events += [
             (one.label, one.request, one.error and str(one.error))
-            for one in self.cache.report(reports)
+            for one in tell(self.cache, reports)
         ]
         for label, _, _ in events:
             del self.open[label]
@@ -306,12 +320,16 @@ def test_ledgers_fed_alike_stay_equal(size, capacity, data):
         reports = []
         for rank in range(size):
             drawn = data.draw(st.lists(events, max_size=4))
-            fresh = {label: one for label, one in drawn if rank not in waiting.get(label, {})}
+            fresh = {
+                label: one
+                for label, one in drawn
+                if not any(mask >> rank & 1 for mask in waiting.get(label, {}).values())
+            }
             reports.append(list(fresh.items()))
             if rank not in joined and data.draw(st.integers(0, 4)) == 0:
                 reports[-1].append((-1, JOIN))
         told = [
-            [(d.label, d.request, str(d.error)) for d in each.report(reports)] for each in caches
+            [(d.label, d.request, str(d.error)) for d in tell(each, reports)] for each in caches
         ]
         assert told[0] == told[1]
         assert len({label for label, _, _ in told[0]}) == len(told[0])

@@ -24,6 +24,7 @@ from distributed_dl_training._works import Nothing
 
 from controllers import allreduce, ranks
 
+LIMITS = (1 << 20, 64 << 20)
 SHAPES = [(3,), (3,), (), (), (2, 3), (0,), (4, 0), (2, 3), (1,), (1000,)]
 
 
@@ -192,12 +193,14 @@ def test_operations_and_factors(op):
 
 def test_what_is_no_burst():
     """Few, long ones, those calculated in another dtype, and what is not asked for as an array."""
-    bursts = Bursts(1 << 20, 64 << 20)
+    bursts = Bursts()
 
     def found(*shapes, **facts):
         handles = [asked(None, f"n{n}", np.zeros(shape, **facts)) for n, shape in enumerate(shapes)]
-        assert bursts.find(handles) is None
-        return bursts.find(handles) is not None
+        first = bursts.find(handles)
+        assert first is None or not first.packed(handles, *LIMITS)
+        burst = bursts.find(handles)
+        return burst is not None and burst.packed(handles, *LIMITS)
 
     assert found(3, 3, 3, 3) and found(3, (), (2, 0), 1)
     assert not found(3, 3, 3)
@@ -205,15 +208,17 @@ def test_what_is_no_burst():
     for dtype in ("f2", "?"):
         assert not found(3, 3, 3, 3, dtype=dtype)
     mixed = [asked(None, f"m{n}", np.zeros(3)) for n in range(4)] + [allreduce("m4", np.zeros(3))]
-    assert bursts.find(mixed) is None and bursts.find(mixed) is None
+    for _ in range(2):
+        assert not bursts.find(mixed).packed(mixed, *LIMITS)
 
 
 def test_blocks_of_copies():
     """What keeps one copy keeps neighbours of its block, and no more."""
     handles = [asked(None, f"n{n}", np.full((2, 50), n, "f4")) for n in range(70)]
     handles += [asked(None, f"n{n}", np.full((), n, "f4")) for n in range(70, 90)]
-    bursts = Bursts(1 << 20, 64 << 20)
+    bursts = Bursts()
     bursts.find(handles)
+    assert bursts.find(handles).packed(handles, *LIMITS)
     (pack,) = bursts.find(handles).packs
     values = np.concatenate([handle.source for handle in handles])
     views, copies = pack.views(values), pack.copies(values)

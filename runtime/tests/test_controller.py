@@ -123,7 +123,7 @@ def test_equal_ones_without_a_name_are_added_by_their_order_and_a_warning_says_s
     assert all("without a name" in each and "give each a name" in each for each in said)
 
 
-def test_mismatch_without_a_common_name_is_told_at_once():
+def test_mismatch_without_a_common_name_is_told_soon():
     def body(controller):
         errors = []
         for _ in range(2):
@@ -173,7 +173,7 @@ def test_threads_that_end_are_forgotten():
             thread = threading.Thread(target=once)
             thread.start()
             thread.join()
-        return len(controller._active_threads._threads), len(controller._active_threads._waiting)
+        return len(controller._active_threads._threads), len(controller._active_threads.waiting)
 
     for threads, waiting in ranks(2, body):
         assert threads <= 3 and waiting == 0

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from distributed_dl_training import _shared
-from distributed_dl_training._core import PeerLostError
-from distributed_dl_training._shared import SharedGather, share
+from distributed_dl_training._core import Op, PeerLostError
+from distributed_dl_training._shared import SharedReduction, share
+
+from fakes import Group
 
 
 @pytest.fixture
@@ -28,11 +30,12 @@ class Ranks:
         self.said = {}
         self._barrier = threading.Barrier(size)
 
-    def share(self, rank):
+    def share(self, rank, several_nodes=False):
         def broadcast(path):
             return self._gather(rank, path)[0]
 
-        return share(rank, self.size, broadcast, lambda mine: all(self._gather(rank, mine)))
+        agree = lambda mine: all(self._gather(rank, mine))  # noqa: E731
+        return share(rank, self.size, several_nodes, broadcast, agree)
 
     def _gather(self, rank, mine):
         self.said[rank] = mine
@@ -62,67 +65,147 @@ class Ranks:
         return results
 
 
+def bits(rank, at):
+    """Return words of a rank: bits that differ between ranks, and some that do not."""
+    return np.array([0b1100 | 1 << rank, at], np.int64)
+
+
 @pytest.mark.parametrize("in_order", [True, False], ids=["in order", "with fences"])
-@pytest.mark.parametrize("size", [2, 3, 8])
-def test_each_hears_what_all_say(folder, monkeypatch, size, in_order):
-    """Numbers come again, lengths change, and one rank may be ahead of others that still read."""
+@pytest.mark.parametrize("size", [1, 2, 3, 9, 17])
+def test_words_and_values_of_all_ranks(folder, monkeypatch, size, in_order):
+    """Numbers come again, lengths change, and one rank may be ahead of others that still read.
+
+    17 ranks are more than all read themselves.
+    """
     if platform.machine() in ("x86_64", "AMD64"):  # others cannot do without fences
         monkeypatch.setattr(_shared, "_IN_ORDER", in_order)
     ranks = Ranks(size)
-    rounds, steps = 700, [16, 48, 8192]
+    rounds, counts = 600 if size < 9 else 60, [0, 1, 300]
 
     def body(rank):
         memory = ranks.share(rank)
-        chance = random.Random(rank)
-        arrays = [np.zeros(step * size, np.uint8) for step in steps]
-        assert all(memory.takes(array) for array in arrays)
-        assert not memory.takes(np.zeros(size * 8192 + 1, np.uint8))
-        gathers = [SharedGather(memory, array, lambda: None) for array in arrays]
+        assert memory.direct == (size < 17)
+        assert memory.takes(8192) and not memory.takes(8193)
+        chance, transfers = random.Random(rank), []
+        for count in counts:
+            words = np.zeros(2, np.int64)
+            values = np.zeros(count, np.float64) if count else None
+            op = Op.SUM if count else None
+            made = SharedReduction(memory, words, values, op, [], lambda: None)
+            transfers.append((made, words, values))
         for at in range(rounds):
-            which = at * 7 % 11 % len(steps)
-            array, step = arrays[which], steps[which]
-            array[rank * step : (rank + 1) * step] = (at + 3 * rank) % 251
-            pending = gathers[which].start()
+            transfer, words, values = transfers[at * 7 % 11 % len(counts)]
+            transfer.reset()
+            words[:] = bits(rank, at)
+            if values is not None:
+                values[:] = at + rank
+            memory.writers[:] = [None, None]  # as the words are new
+            transfer.start()
+            assert transfer.started
             if chance.random() < 0.02:
                 time.sleep(0.001)
-            while not pending.done():
+            while not transfer.done():
                 time.sleep(0)
-            heard = array.reshape(size, step)
-            assert (heard == heard[:, :1]).all()
-            assert heard[:, 0].tolist() == [(at + 3 * other) % 251 for other in range(size)]
-        for each in gathers:
-            each.free()
+            assert words.tolist() == [0b1100 if size > 4 else bits(rank, at)[0] & all_of(size), at]
+            if values is not None:
+                assert set(transfer.result(values)) == {size * at + size * (size - 1) / 2.0}
         return "heard"
+
+    def all_of(count):
+        common = -1
+        for rank in range(count):
+            common &= int(bits(rank, 0)[0])
+        return common
 
     assert ranks.run(body) == ["heard"] * size
     assert os.listdir(str(folder)) == []
 
 
-@pytest.mark.parametrize("size", [2, 8])
-def test_who_asks_is_seen_until_answered(folder, size):
-    """Each sees what is asked of it alone, however often numbers begin anew."""
-    ranks = Ranks(size)
+def test_words_that_come_again_are_not_written_again(folder):
+    """They are there from the last time, unless another exchange came between."""
 
     def body(rank):
         memory = ranks.share(rank)
-        for number in (1, 2, 255, 256, 257, 300):
-            assert not memory.is_asked()
-            ranks._gather(rank, None)
-            if rank != 1:
-                memory.ask(1, number)
-            ranks._gather(rank, None)
-            for other in [other for other in range(size) if other != 1 and rank == 1]:
-                assert memory.is_asked()
-                memory.answered(other, number)
-            assert not memory.is_asked()
-            ranks._gather(rank, None)
-        gather = SharedGather(memory, np.full(size * 8192, rank, np.uint8), lambda: None)
-        pending = gather.start()
-        while not pending.done():
-            time.sleep(0)
-        return memory.is_asked()
+        words = [bits(rank, at) for at in (1, 2)]
+        values = np.ones(1)
+        transfers = [
+            SharedReduction(memory, each, values, Op.SUM, [], lambda: None) for each in words
+        ]
+        for which in (0, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 0):
+            transfer = transfers[which]
+            words[which][:] = bits(rank, 1 + which)
+            transfer.reset()
+            transfer.start()
+            while not transfer.done():
+                time.sleep(0)
+            assert words[which].tolist() == [0b1100, 1 + which]
+            assert transfer.result(values).tolist() == [5.0]
+        return "heard"
 
-    assert ranks.run(body) == [False] * size
+    ranks = Ranks(5)
+    assert ranks.run(body) == ["heard"] * 5
+
+
+def test_an_exchange_that_is_taken_from_its_thread_starts_nothing(folder):
+    """And the number that it would have had is the next one's."""
+
+    def body(rank):
+        memory = ranks.share(rank)
+        words = bits(rank, 1)
+        left, taken = (SharedReduction(memory, words, None, None, [], int) for _ in range(2))
+        left.disarm()
+        left.start()
+        assert not left.started
+        taken.start()
+        while not taken.done():
+            time.sleep(0)
+        return taken._number
+
+    ranks = Ranks(2)
+    assert ranks.run(body) == [1, 1]
+
+
+@pytest.mark.parametrize("sizes", [(1, 2), (2, 2), (3, 2), (17, 1)], ids=str)
+def test_several_nodes(folder, sizes):
+    """The first rank of each node reduces with the others, by what the layer below has."""
+    leaders = Group(len(sizes))
+    nodes = [Ranks(size) for size in sizes]
+
+    def run(node):
+        def body(rank):
+            memory = nodes[node].share(rank, True)
+            assert not memory.direct
+            words, values = np.zeros(1, np.int64), np.zeros(3, np.float32)
+            make = leaders.engines[node].prepare_reductions
+            cross = make(words, values, Op.SUM) if rank == 0 else []
+            transfer = SharedReduction(memory, words, values, Op.SUM, cross, lambda: None)
+            found = []
+            for at in range(40):
+                transfer.reset()
+                memory.writers[:] = [None, None]
+                words[0], values[:] = (8 | 1 << node) << at % 4, at + rank
+                transfer.start()
+                while not transfer.done():
+                    time.sleep(0)
+                assert words[0] == 8 << at % 4
+                found.append(transfer.result(values).tolist())
+            return found
+
+        return nodes[node].run(body)
+
+    results = [None] * len(sizes)
+
+    def keep(node):
+        results[node] = run(node)
+
+    threads = [threading.Thread(target=keep, args=(node,)) for node in range(len(sizes))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    count, first = sum(sizes), sum(size * (size - 1) / 2 for size in sizes)
+    want = [[count * at + first] * 3 for at in range(40)]
+    assert results == [[want] * size for size in sizes]
 
 
 def full(file, start, nbytes):
@@ -155,13 +238,13 @@ def test_nothing_is_shared_where_one_rank_cannot(folder, monkeypatch, why):
     assert os.listdir(str(folder)) == []
 
 
-def test_waiting_carries_on_what_is_under_way(folder):
+def test_waiting_lets_the_layer_below_make_progress(folder):
     """Where others have not come at once; and what that tells of a lost rank is raised."""
-    asked = []
+    calls = []
 
-    def carry_on():
-        asked.append(None)
-        if len(asked) > 4:
+    def progress():
+        calls.append(None)
+        if len(calls) > 2:
             raise PeerLostError("deliberate")
 
     ranks = Ranks(2)
@@ -170,18 +253,16 @@ def test_waiting_carries_on_what_is_under_way(folder):
         memory = ranks.share(rank)
         if rank:
             return
-        gather = SharedGather(memory, np.zeros(32, np.uint8), carry_on)
-        for _ in range(2):
-            del asked[:]
-            pending = gather.start()
-            assert [pending.done() for _ in range(9)] == 9 * [False] and asked == []
-            assert [pending.done() for _ in range(11)] == 11 * [False] and len(asked) == 2
-        assert [pending.done() for _ in range(29)] == 29 * [False] and len(asked) == 4
+        transfer = SharedReduction(memory, bits(0, 0), None, None, [], progress)
+        transfer.start()
+        assert [transfer.done() for _ in range(9)] == 9 * [False] and calls == []
+        assert [transfer.done() for _ in range(20)] == 20 * [False] and len(calls) == 2
         with pytest.raises(PeerLostError, match="deliberate"):
-            pending.done()
+            transfer.done()
         counted = []
-        pending = SharedGather(memory, np.zeros(32, np.uint8), lambda: counted.append(0)).start()
-        assert not any(pending.done() for _ in range(120))
+        again = SharedReduction(memory, bits(0, 0), None, None, [], lambda: counted.append(0))
+        again.start()
+        assert not any(again.done() for _ in range(120))
         assert len(counted) == 9 + 21  # each tenth time, and from the hundredth on each time
 
     assert ranks.run(body) == [None, None]

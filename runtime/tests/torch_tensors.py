@@ -291,3 +291,35 @@ def on_device() -> None:
         adapter, [mine(torch.float32, 4)], None, hvd.Average, (2.0, 0.5)
     )
     assert torch.allclose(average.synchronize(), added(samples(torch.float32, 4)) / hvd.size())
+
+
+def case_many_small_tensors() -> None:
+    """They come again in the same order, of shapes of all kinds; results stay as they were."""
+    kept: List[Any] = []
+    for step in range(5):
+        given = [torch.full((n % 4, 3) if n % 5 else (), float(n + step)) for n in range(60)]
+        given[7] = torch.nn.Parameter(given[7])
+        given[8] = torch.full((3, 5), float(8 + step)).t()
+        given[9] = torch.full((4,), 9 + step, dtype=torch.int64)
+        handles = [
+            hvd.allreduce_async(each, op=hvd.Sum, name=f"small {n}") for n, each in enumerate(given)
+        ]
+        results = [hvd.synchronize(handle) for handle in handles]
+        assert all(a is hvd.synchronize(b) for a, b in zip(results, handles))
+        placed = [each.detach().clone() for each in given]
+        handles = [
+            hvd.allreduce_async_(each, op=hvd.Sum, name=f"placed {n}")
+            for n, each in enumerate(placed)
+        ]
+        for handle in handles:
+            while not handle.poll():
+                pass
+        for n, (each, result, handle) in enumerate(zip(placed, results, handles)):
+            if each.is_contiguous():  # others are written by synchronize
+                same(each, given[n].detach() * hvd.size())
+            assert hvd.synchronize(handle) is each
+            same(result, each)
+        kept.append((results, [each.clone() for each in results]))
+    for results, copies in kept:
+        for result, copy in zip(results, copies):
+            same(result, copy)

@@ -58,7 +58,7 @@ def _start(
 ) -> Any:
     if isinstance(tensor, torch.Tensor) and tensor.is_sparse:
         return sparse_allreduce_async(tensor, name, op, process_set, *factors)
-    return _collectives.allreduce(TENSORS, [tensor], name, op, factors, process_set, waits=waits)
+    return _collectives.reduce_one(TENSORS, tensor, name, op, *factors, process_set, waits)
 
 
 def allreduce(
@@ -115,11 +115,9 @@ def allreduce_async_(
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
     """Start what ``allreduce_`` does, and return a handle."""
-    factors = (prescale_factor, postscale_factor)
     kind = chosen(op, average)
-    return _collectives.allreduce(
-        TENSORS, [tensor], name, kind, factors, process_set, in_place=True
-    )
+    factors = (prescale_factor, postscale_factor)
+    return _collectives.reduce_one(TENSORS, tensor, name, kind, *factors, process_set, False, True)
 
 
 def allreduce_(

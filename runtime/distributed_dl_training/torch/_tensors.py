@@ -9,7 +9,7 @@ from distributed_dl_training import _session
 from distributed_dl_training._collectives import Local
 from distributed_dl_training._core import Array
 from distributed_dl_training._device import DeviceArray, dtype_name, flat_array, flat_tensor
-from distributed_dl_training._handle import Handle
+from distributed_dl_training._handle import ArrayHandle, Handle
 from distributed_dl_training._memory import ON_DEVICE
 
 
@@ -48,8 +48,44 @@ class Tensors:
     def put(self, tensor: Any, value: Any) -> None:
         _there(tensor.detach().copy_(value))
 
+    def flat(self, tensor: Any, last: Any, in_place: bool) -> Optional[Array]:
+        kind = tensor.dtype
+        if type(tensor) not in _PLAIN or kind is not last.dtype or kind not in _QUICK:
+            return None
+        if tensor.shape != last.shape or tensor.device.type != "cpu":
+            return None
+        if tensor.layout is not torch.strided or not tensor.is_contiguous():
+            return None
+        flat: Array = tensor.detach().numpy().reshape(-1)
+        return flat
+
+    def handle(self, executor: Any, last: Any, flat: Array, tensor: Any) -> Any:
+        return TensorHandle(executor, last, flat, tensor)
+
 
 TENSORS = Tensors()
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+# Dtypes of which numpy has the same, and tensors no other views than strided ones.
+_QUICK = {torch.float32, torch.float64, torch.float16, torch.uint8, torch.int8}
+_QUICK.update((torch.int16, torch.int32, torch.int64))
+
+
+class TensorHandle(ArrayHandle):
+    """An allreduce of a tensor of the host; see ``ArrayHandle``."""
+
+    _result: Any = None
+
+    def __init__(self, executor: Any, reduction: Any, source: Array, tensor: Any) -> None:
+        super().__init__(executor, reduction, source)
+        self._tensor = tensor
+
+    def synchronize(self) -> Any:
+        value = super().synchronize()
+        if self.in_place:
+            return self._tensor
+        if self._result is None:  # another thread may ask for the same result
+            self.__dict__.setdefault("_result", torch.from_numpy(value))
+        return self._result
 
 
 class Handles:
