@@ -30,7 +30,7 @@ HERE = """#!/bin/bash
 [[ $* != *" true" ]] || exit 0
 while [[ $1 != enter ]]; do shift; done
 given=$6 root=$7
-shift 7
+shift 8
 while [[ $1 == *=* ]]; do shift; done
 exec env -i HOME=/ PATH=/usr/bin:/bin "$1" "$given/${2#/given/}" "${@:3}"
 """
