@@ -230,7 +230,8 @@ class SharedReduction(Transfer):
             return lambda: rows[0].copy()
         if len(rows) == 2:  # in half the time
             return functools.partial(quietly, ufunc, rows[0], rows[1])
-        return functools.partial(quietly, ufunc.reduce, rows)
+        # Without a type, NumPy adds up small integers as int64.
+        return functools.partial(quietly, ufunc.reduce, rows, 0, rows[0].dtype)
 
     def _publish(self, views: _Views) -> bool:
         """Reduce with other nodes, and write the result for this one; tell whether that is done."""

@@ -121,6 +121,26 @@ def test_words_and_values_of_all_ranks(folder, monkeypatch, size, in_order):
     assert os.listdir(str(folder)) == []
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "float16", "float32"])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_result_has_the_type_of_the_values(folder, size, dtype):
+    ranks = Ranks(size)
+
+    def body(rank):
+        values = np.full(3, rank + 1, dtype)
+        words = np.zeros(1, np.int64)
+        transfer = SharedReduction(ranks.share(rank), words, values, Op.SUM, [], lambda: None)
+        transfer.reset()
+        transfer.start()
+        while not transfer.done():
+            time.sleep(0)
+        result = transfer.result(values)
+        return result.dtype.name, result.tolist()
+
+    total = size * (size + 1) // 2
+    assert ranks.run(body) == [(dtype, [total] * 3)] * size
+
+
 def test_words_that_come_again_are_not_written_again(folder):
     """They are there from the last time, unless another exchange came between."""
 

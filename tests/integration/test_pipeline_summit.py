@@ -36,7 +36,8 @@ MACHINE = (
     *("launcher", "scheduler"),
 )
 HOROVOD, REPAIRED = "horovod-power", "repaired"
-# Of the channel: a proof with stand-ins is not published, and TensorFlow has no headers.
+# Of the channel: what was proved with stand-ins is an image, and is not published in the root of
+# the site; and TensorFlow has no headers.
 PROVED_WITH_STAND_INS, WITHOUT_HEADERS = "ibm-wml-ce", "horovod-nccl-wmlce"
 NO_PACKAGE = "envbuild-has-no-such-package==1"
 STAGES = ("plan", "lock", "build", "prove", "scan", "publish", "image")
@@ -126,9 +127,9 @@ def job_names(name: str, *stages: str) -> dict[str, bool]:
     return {f"{stage}-{name}-ppc64le": True for stage in stages}
 
 
-# What a row ends with that ends in no image.
+# What the rows of the channel end with.
 ENDS = {
-    **job_names(PROVED_WITH_STAND_INS, *STAGES[:5]),
+    **job_names(PROVED_WITH_STAND_INS, *STAGES[:5], "image"),
     f"publish-{PROVED_WITH_STAND_INS}-ppc64le": False,
     **job_names(WITHOUT_HEADERS, "plan", "lock"),
     f"build-{WITHOUT_HEADERS}-ppc64le": False,
