@@ -14,19 +14,36 @@ from typing import Any
 
 from ..documents.source import Source
 from ..errors import DocumentError, Place, Problem
+from ..knowledge.ranges import ANY_VERSION
 from ..text import shown
 from .environment_yml import EnvironmentFile
 from .reading import Reading
 
-_DEPENDENCIES, _EXTENSIONS = "dependencies", "exts_list"
+_DEPENDENCIES, _EXTENSIONS, _CHECKSUMS = "dependencies", "exts_list", "checksums"
 # What names the module; what describes it or says where its sources are.
 _READ = frozenset(
     {"name", "version", "versionsuffix", "toolchain", "easyblock", _DEPENDENCIES, _EXTENSIONS}
 )
 _ABOUT = frozenset(
-    {"easyblock", "homepage", "description", "moduleclass", "source_urls", "sources", "checksums"}
+    {"easyblock", "homepage", "description", "moduleclass", "source_urls", "sources", _CHECKSUMS}
 )
 _GENERATION = re.compile(r"20\d\d[ab]")
+# The MPI of toolchains: https://docs.easybuild.io, "List of known toolchains".
+_MPI = {
+    "OpenMPI": "cgompi cgoolf foss fosscuda goalf goblf gomkl gomklc gompi gompic goolf goolfc "
+    "iomkl iomklc iompi iompic pomkl pompi xlompi",
+    "impi": "gimkl gimpi gimpic giolf giolfc ictce iimpi iimpic intel intelcuda",
+    "cray-mpich": "CrayCCE CrayGNU CrayIntel CrayPGI",
+    "MPICH": "cgmpich cgmpolf gmpich gmpolf impich impmkl xlmpich",
+    "MVAPICH2": "cgmvapich2 cgmvolf gmacml gmvapich2 gmvolf xlmvapich2",
+}
+_WITHOUT_MPI = frozenset(
+    {
+        *("ClangGCC", "GCC", "GCCcore", "gcccuda", "gmkl", "gmklc", "GNU", "golf", "golfc"),
+        *("iccifort", "iccifortcuda", "iimkl", "iimklc", "PGI", "pmkl", "system", "dummy"),
+        "xlcxlf",
+    }
+)
 _TEMPLATE = re.compile(r"%\((\w+)\)s")
 _MOST_CHARACTERS = 100_000
 
@@ -61,6 +78,10 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
             reading.note(place, f"{text} is left out: the module contains it")
     for row, place in file.dependencies(_DEPENDENCIES):
         software.setdefault(row[0], (f"=={row[1]}", place))
+    mpi = file.mpi()
+    if mpi and mpi not in software:
+        software[mpi] = (ANY_VERSION, file.place("toolchain"))
+    file.note_checksums()
     return EnvironmentFile(
         software=tuple((each, bounds) for each, (bounds, _) in software.items()),
         toolchain=file.generation(),
@@ -142,6 +163,31 @@ class _Easyconfig:
             text = shown(str(version), 60)
             self.reading.note(self.place("toolchain"), f"the toolchain {text} is no generation")
         return None
+
+    def mpi(self) -> str | None:
+        """Return the MPI of the toolchain; note that it is read, or that it is unknown."""
+        toolchain = self.values.get("toolchain")
+        kind = toolchain.get("name") if isinstance(toolchain, Mapping) else None
+        if not isinstance(kind, str) or kind in _WITHOUT_MPI:
+            return None
+        mpi = next((mpi for mpi, kinds in _MPI.items() if kind in kinds.split()), None)
+        text = f"the toolchain {shown(kind)} contains {mpi}; its other parts are left out"
+        if mpi is None:
+            text = f"the MPI of the toolchain {shown(kind)} is unknown"
+        self.reading.note(self.place("toolchain"), text)
+        return mpi
+
+    def note_checksums(self) -> None:
+        """Note the first checksums of the file, its own or those of an extension."""
+        keys = (each for node in self.nodes.values() for each in ast.walk(node))
+        lines = [self.lines[_CHECKSUMS]] if _CHECKSUMS in self.lines else []
+        lines += [
+            each.lineno
+            for each in keys
+            if isinstance(each, ast.Constant) and each.value == _CHECKSUMS
+        ]
+        if lines:
+            self.reading.note(Place(self.source.file, min(lines), 1), "the checksums are left out")
 
 
 def _text(value: Any) -> str:

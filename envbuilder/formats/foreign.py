@@ -11,6 +11,7 @@ from pathlib import Path
 from ..documents.source import Source, read
 from ..errors import DocumentError, Place, UsageError
 from ..knowledge.channels import SUBDIRS
+from ..text import shown
 from . import (
     conda_lock,
     container_file,
@@ -35,6 +36,7 @@ MAX_BYTES = 64 * 1024 * 1024
 _ReadLock = Callable[[Source, str], tuple[PackageList, tuple[str, ...]]]
 _Read = Callable[[Source, Beside], tuple[EnvironmentFile, tuple[str, ...]]]
 # What says for which platform a file is that does not state one.
+_CONDA_SPEC = re.compile(r"[\w./:-]+::[\w.-]+")
 _PLATFORM = re.compile(
     r"(?:ld_impl|sysroot)_(linux-\w+)|^# platform: (linux-\w+)|_(x86_64|aarch64|ppc64le)\.whl"
     r"|target[=:]\s*\[?(x86_64|aarch64|ppc64le)",
@@ -97,7 +99,9 @@ _FORMS = (
         _marked("^lock-version", r"^\[\[packages\]\]"),
         _alone(project_toml.read_lock),
     ),
-    _Form("pyproject.toml", _marked(r"^\[project\]"), _alone(project_toml.read_project)),
+    _Form(
+        "pyproject.toml", _marked(r"^\[(project|tool\.poetry)\]"), _alone(project_toml.read_project)
+    ),
     _Form(
         "easyconfig",
         _marked(r"^name\s*=", r"^version\s*=", r"^toolchain\s*="),
@@ -185,14 +189,47 @@ def _of_lock(
     return ForeignFile(what, packages.platform, asked, packages, notes)
 
 
+def losses_of_lock(packages: PackageList) -> tuple[str, ...]:
+    """Return what a recipe lacks of a lock: hashes, the channel of a package, unused indexes."""
+    losses: list[tuple[Place, str]] = []
+    conda = sorted(packages.conda, key=lambda package: package.place)
+    hashed = [package.place for package in conda if package.sha256 or package.md5]
+    hashed += [package.place for package in packages.pip if package.sha256]
+    if hashed:
+        text = "the hashes are left out; envbuild lock --from FILE compares them"
+        losses.append((min(hashed), text))
+    channels = list(dict.fromkeys(package.channel for package in conda))
+    # A package of the first channel is solved from there anyway.
+    first = packages.channels[0].rstrip("/") if packages.channels else ""
+    for channel in channels:
+        if channel == first or channel.endswith(f"/{first}"):
+            continue
+        of_channel = [package for package in conda if package.channel == channel]
+        names = ", ".join(package.name for package in of_channel)
+        text = f"{shown(names, 240)}: that the channel is {shown(channel)} is left out"
+        losses.append((of_channel[0].place, text))
+    lines = [f"{place}: {text}" for place, text in losses]
+    if not packages.pip:
+        lines += [
+            f"the index {shown(index)} is left out: no package is from it"
+            for index in packages.indexes
+        ]
+    return tuple(lines)
+
+
 def _form_of(source: Source) -> _Form:
     """Return the form, by what only it has. Raises UsageError for a file of none of them."""
     for form in _FORMS:
         if form.is_one(source.text):
             return form
     known = ", ".join(form.what for form in _FORMS)
+    number, line = requirements_txt.first_other(source.text) or (1, "")
+    hints = [f"envbuild reads: {known}"]
+    if _CONDA_SPEC.match(line):
+        hints.insert(0, "write specs of conda under dependencies of an environment.yml")
     raise UsageError(
         "package-list.unknown-format",
-        f"unknown file format; envbuild reads: {known}",
-        place=Place(source.file),
+        f"unknown file format; the first line that does not fit is {shown(line) or 'empty'}",
+        *hints,
+        place=Place(source.file, number, 1),
     )

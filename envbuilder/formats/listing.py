@@ -20,6 +20,8 @@ _ROW = re.compile(r"([A-Za-z0-9_][\w.-]*)\s+([^\s/]\S*)(?:\s+(\S+))?(?:\s+(\S+))
 _EXPORTED = re.compile(r"([A-Za-z0-9_][\w.-]*)=([^=\s]+)=([^=\s]+)")
 _PIP_ROW = re.compile(r"([A-Za-z0-9][\w.-]*)\s+(\d\S*)(?:\s+(\S+))?(?:\s+\S+)?\s*")
 _OF_PIP = frozenset({"pypi", "<pip>"})
+# What conda writes as the build of a package that pip installed from a folder.
+_EDITABLE = "dev_0"
 _HEADING = re.compile(r"#.*|@.*|[\s-]*|Package\s+Version.*")
 
 
@@ -54,7 +56,7 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
         row = _row(line, pattern)
         if row is None or (row.channel or "").startswith("<dev"):
             reading.note(place, f"{shown(line)} is left out: not a package of a channel or index")
-        elif pattern is _PIP_ROW and row.build:
+        elif (pattern is _PIP_ROW and row.build) or row.build == _EDITABLE:
             reading.note(place, f"{shown(line)} is left out: an editable package")
         elif pattern is _PIP_ROW or row.channel in _OF_PIP or row.build == "pypi_0":
             pip[f"{row.name}=={row.version}"] = place

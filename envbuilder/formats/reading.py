@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from ..documents.source import Source
 from ..documents.tree import Items, Node, Pairs, Scalar
 from ..errors import DocumentError, Place, Problem
 from ..redaction.secret_queries import without_secret_query
@@ -174,6 +175,15 @@ def pairs_at(holder: Node | None, key: str) -> Pairs | None:
     """Return the mapping at a key; None where there is none."""
     node = node_at(holder, key)
     return node if isinstance(node, Pairs) else None
+
+
+def place_of(source: Source, *texts: str) -> Place:
+    """Return the first line that contains a text, where a reader states no lines."""
+    for text in texts:
+        for number, line in enumerate(source.text.splitlines(), start=1):
+            if text and text in line:
+                return Place(source.file, number, line.index(text) + 1)
+    return Place(source.file, 1, 1)
 
 
 def _is_null(node: Node) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..base import Line, ModuleName, Name, fits
-from ..errors import Place
+from ..errors import DocumentError, Place, Problem
 from ..knowledge.channels import SUBDIRS
 from ..knowledge.ranges import ANY_VERSION, VersionRange
 from ..knowledge.terms import Arch
@@ -76,10 +76,13 @@ class KnownNames:
 class _Draft:
     """What is gathered for a recipe. ``lost``: place and text of what it cannot say.
 
-    ``built_at``: where a runtime that is built is named.
+    ``built_at``: where a runtime that is built is named. ``specs``: those of conda by component or
+    normalized name.
     """
 
     arch: Arch
+    is_conda: bool = False
+    specs: dict[str, str] = field(default_factory=dict)
     stack: dict[str, str] = field(default_factory=dict)
     conda: list[str] = field(default_factory=list)
     pip: list[str] = field(default_factory=list)
@@ -103,9 +106,9 @@ def recipe_text(
     """Return a recipe, and what the file says that it cannot say, a line each.
 
     *origin*: the file's name, for people. *notes*: what was said of it when it was read. The recipe
-    holds all these lines as comments.
+    holds all these lines as comments. Raises DocumentError if no component or package is left.
     """
-    draft = _Draft(arch)
+    draft = _Draft(arch, is_conda=not asked.only_pip)
     channels = [] if asked.only_pip else _channels(asked, known, draft)
     for spec in asked.specs:
         _add_conda(draft, spec, asked.places.get(spec), known)
@@ -122,6 +125,10 @@ def recipe_text(
         draft.lost.append((draft.built_at, f"state the build flags of {package} under runtime"))
     has_index = bool(draft.index or draft.further_indexes or draft.links)
     draft.lost += unavailable(asked, has_index=has_index)
+    indexes = _indexes(draft)
+    lost = (*notes, *(f"{place}: {text}" if place else text for place, text in draft.lost))
+    if not (draft.stack or draft.conda or draft.pip or draft.runtime):
+        _refuse(origin, lost)
     if "python" not in draft.stack:
         draft.stack = {"python": ANY_VERSION, **draft.stack}
     said: dict[str, Any] = {
@@ -135,17 +142,25 @@ def recipe_text(
         "stack": draft.stack,
         "conda-packages": draft.conda,
         "packages": draft.pip,
-        "pip-indexes": _indexes(draft),
+        "pip-indexes": indexes,
         "find-links": draft.links,
         "env": draft.env,
         "runtime": draft.runtime,
     }
-    lost = (*notes, *(f"{place}: {text}" if place else text for place, text in draft.lost))
     comments = [f"Imported from {shown(origin)}, for {SUBDIRS[arch]}."]
     if lost:
-        comments += ["Left out of this recipe:", *(f"- {each}" for each in lost)]
+        comments += ["Left out or changed:", *(f"- {each}" for each in lost)]
     head = "".join(f"# {shown(each, 400)}\n" for each in comments)
     return head + yaml_text({key: value for key, value in said.items() if value}), lost
+
+
+def _refuse(origin: str, lost: Sequence[str]) -> NoReturn:
+    """Raise DocumentError for a file without component and package; each loss is a problem."""
+    message = f"{shown(origin)} contains no component and no package that a recipe can contain"
+    hint = "write a recipe by hand; docs/recipes.md describes it"
+    problems = [Problem("package-list.no-content", message, None, (hint,))]
+    problems += [Problem("package-list.loss", each, None) for each in lost]
+    raise DocumentError(tuple(problems))
 
 
 def _channels(asked: EnvironmentFile, known: KnownNames, draft: _Draft) -> list[str]:
@@ -179,6 +194,7 @@ def _add_conda(draft: _Draft, text: str, place: Place | None, known: KnownNames)
     for each in spec.unsaid:
         draft.lost.append((place, f"{shown(each)} of {shown(text)} is left out"))
     component, bounds = known.conda.get(spec.name), spec.range
+    draft.specs.setdefault(component or normalize(spec.name), spec.text)
     variant = known.pip_variants.get(spec.name)
     if component in known.built and bounds:
         _add_runtime(draft, str(component), bounds, place)
@@ -208,7 +224,7 @@ def _add_pip(draft: _Draft, line: str, place: Place | None, known: KnownNames) -
     from packaging.requirements import InvalidRequirement, Requirement
 
     def lost(why: str) -> None:
-        draft.lost.append((place, f"{shown(line)} is left out: {why}"))
+        draft.lost.append((place, f"{shown(line, 240)} is left out: {why}"))
 
     option = _OPTION.fullmatch(line)
     if option:
@@ -234,6 +250,10 @@ def _add_requirement(
     name, bounds = normalize(requirement.name), str(requirement.specifier) or ANY_VERSION
     component = known.pip.get(name) or known.pip_variants.get(name)
     is_plain = _applies(requirement, draft.arch) is True and not requirement.extras
+    spec = draft.specs.get(component or name)
+    if spec and name not in known.tools and bounds != ANY_VERSION:
+        text = f"{shown(line)} is of pip, and {shown(spec)} of conda: keep one of them"
+        draft.lost.append((place, text))
     if component in known.built:
         _add_runtime(draft, str(component), bounds, place)
         if requirement.extras:
@@ -241,6 +261,9 @@ def _add_requirement(
             draft.lost.append((place, f"the extras of {name} are left out: {extras}"))
     elif component and component not in draft.stack and is_plain:
         draft.stack[component] = bounds
+        if draft.is_conda:
+            text = f"{shown(line)} of pip becomes {component} of the stack, also from conda"
+            draft.lost.append((place, text))
         if name in known.pip_variants:
             draft.lost.append((place, f"{name} is read as the component {component}"))
     else:

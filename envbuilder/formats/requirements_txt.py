@@ -39,6 +39,11 @@ def is_one(text: str) -> bool:
     return bool(lines) and sum(bool(_LINE.fullmatch(line)) for line in lines) > len(lines) * 3 / 4
 
 
+def first_other(text: str) -> tuple[int, str] | None:
+    """Return number and text of the first line that pip does not read."""
+    return next((line for line in _lines(text) if not _LINE.fullmatch(line[1])), None)
+
+
 def read(source: Source, beside: Beside) -> tuple[EnvironmentFile, tuple[str, ...]]:
     """Return what it asks for, and notes on what was left out."""
     files = _Files(beside)
@@ -90,11 +95,13 @@ class _Files:
     def read(self, source: Source, *, binds: bool = False) -> None:
         """Read a file. *binds*: its lines are constraints."""
         self.names.add(source.file)
+        hashed = next((number for number, line in _lines(source.text) if _HASH.search(line)), None)
+        if hashed:
+            text = "the hashes are left out; a lock contains those of files"
+            self.reading.note(Place(source.file, hashed, 1), text)
         for number, line in _lines(source.text):
             place = Place(source.file, number, 1)
             text = self.reading.clean(_HASH.sub("", line), place)
-            if text != line:
-                self.reading.note(place, "its hashes are left out; a lock contains those of files")
             found = _INCLUDE.fullmatch(text)
             if found:
                 self._include(found[2], place, binds=binds or found[1] in _BINDING)
@@ -125,7 +132,7 @@ class _Files:
         except InvalidWheelFilename:
             return text
         self.pythons.update(tag.interpreter for tag in tags)
-        note = f"{shown(text)} is not of an index: {name} {version} is required"
+        note = f"{shown(text, 240)} is not of an index: {name} {version} is required"
         self.reading.note(place, note)
         return f"{name}=={version}"
 

@@ -26,9 +26,7 @@ _DEPENDENCY = re.compile(r"\^([A-Za-z0-9_][\w-]*)(@=?[\w.,:=-]+)?")
 _COMPILER = re.compile(r"(?<![\w^])%([A-Za-z0-9_][\w-]*)(@=?[\w.,:=-]+)?")
 _PLAIN = re.compile(r"\d[\w.]*")
 # What configures an installation of Spack, and says nothing of the environment.
-_SETTINGS = frozenset(
-    {"config", "mirrors", "view", "concretizer", "modules", "ci", "cdash", "env_vars"}
-)
+_SETTINGS = frozenset({"config", "view", "concretizer", "modules", "ci", "cdash", "env_vars"})
 
 
 class _Spec(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ from ..conda.solve import WITH_EVERY_PYTHON
 from ..documents.library import NAME
 from ..errors import DocumentError, Problem, UsageError
 from ..files import write_atomically
-from ..formats.foreign import ForeignFile, read_foreign
+from ..formats.foreign import ForeignFile, losses_of_lock, read_foreign
 from ..formats.recipe import KnownNames, recipe_name, recipe_text
 from ..knowledge.channels import SUBDIRS
 from ..knowledge.entries import check_choice
@@ -27,6 +28,8 @@ from .document_checks import check
 from .output import output_path
 
 _SUFFIX = ".yaml"
+# 0.23.0 in the name of a file is no suffix.
+_SUFFIX_OF_FILE = re.compile(r"(?<=.)\.[A-Za-z]\w*$")
 _ARCHES: Mapping[str, Arch] = {subdir: arch for arch, subdir in SUBDIRS.items()}
 
 
@@ -68,7 +71,8 @@ def import_recipe(
     found, for_arch = read_file(file, arch, context)
     called = _name(name, output, found, file)
     known = known_names(context.knowledge)
-    text, left_out = recipe_text(found.asked, known, called, for_arch, file.name, found.notes)
+    notes = (*found.notes, *(losses_of_lock(found.packages) if found.packages else ()))
+    text, left_out = recipe_text(found.asked, known, called, for_arch, file.name, notes)
     if strict and left_out:
         raise DocumentError(tuple(Problem("package-list.loss", each, None) for each in left_out))
     check_recipe(text, called, file, context)
@@ -86,7 +90,7 @@ def import_recipe(
 
 def _name(name: str | None, output: Path | None, found: ForeignFile, file: Path) -> str:
     """Return what the recipe is called: as said, as its file, as its environment, as the file."""
-    own = recipe_name(found.asked.name or "") or recipe_name(file.name.partition(".")[0])
+    own = recipe_name(found.asked.name or "") or recipe_name(_SUFFIX_OF_FILE.sub("", file.name))
     return name_of_recipe(name, output, own, file.name)
 
 

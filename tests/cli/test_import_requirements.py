@@ -47,7 +47,7 @@ def test_requirements_become_a_recipe_for_a_virtualenv(tmp_path: Path) -> None:
     assert [int(place.split(":")[1]) for place in left_out] == [5, 7, 2, 3, 4, 8, 3]
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "[tool.poetry]\nname = 'x'\n", "a b c\n"])
+@pytest.mark.parametrize("text", ["", "# nothing\n", "[tool.other]\nname = 'x'\n", "a b c\n"])
 def test_other_texts_are_no_requirements(tmp_path: Path, text: str) -> None:
     file = tmp_path / "some.txt"
     file.write_text(text)
@@ -127,7 +127,8 @@ def test_the_channel_in_a_url_of_conda_lock_is_a_channel(tmp_path: Path) -> None
     text = "version: 1\nmetadata: {channels: [conda-forge], platforms: [linux-64]}\npackage:\n"
     recipe, left_out = imported(tmp_path, "conda-lock.yml", text + "".join(rows))
     assert recipe["channels"] == ["conda-forge", "https://conda.anaconda.org/pytorch"]
-    assert left_out == ["conda-lock.yml:5:3"]
+    # The channel is appended, and the package is not bound to it.
+    assert left_out == ["conda-lock.yml:5:3"] * 2
 
 
 def test_markers_of_the_platform_are_evaluated(tmp_path: Path) -> None:
@@ -143,3 +144,188 @@ def test_markers_of_the_platform_are_evaluated(tmp_path: Path) -> None:
     recipe, left_out = imported(tmp_path, "requirements.txt", text, "--arch", "ppc64le")
     assert "pytorch" not in recipe["stack"]
     assert left_out == ["requirements.txt:1:1", "requirements.txt:2:1"]
+
+
+FORGE = "https://conda.anaconda.org/conda-forge/linux-64"
+MD5 = "d7c89558ba9fa0495403155b64376d81"
+
+
+def test_hashes_and_channels_of_an_explicit_list_are_noted_once(tmp_path: Path) -> None:
+    further = FORGE.replace("conda-forge", "own")
+    text = (
+        f"@EXPLICIT\n{FORGE}/python-3.8.16-h_1.conda#{MD5}\n{FORGE}/xz-5.2.6-h_0.conda#{MD5}\n"
+        f"{further}/k2-1.23-cpu_0.tar.bz2#{MD5}\n"
+    )
+    _, left_out = imported(tmp_path, "list.lock", text)
+    assert left_out == ["list.lock:2:1", "list.lock:4:1"]
+
+
+def test_hashes_of_a_pylock_and_of_an_easyconfig_are_noted_once(tmp_path: Path) -> None:
+    text = 'lock-version = "1.0"\n' + "".join(
+        f'[[packages]]\nname = "{name}"\nversion = "1.0"\nwheels = [{{hashes = {{}}}}]\n'
+        for name in ("tqdm", "rich")
+    )
+    assert imported(tmp_path, "pylock.toml", text)[1] == ["pylock.toml:5:12"]
+    text = (
+        "name = 'PyTorch'\nversion = '1.10.0'\ntoolchain = SYSTEM\nchecksums = ['0']\n"
+        "exts_list = [('torch', '1', {'checksums': ['0']})]\n"
+    )
+    places = imported(tmp_path, "own.eb", text)[1]
+    assert places == ["own.eb:5:14", "own.eb:4:1"]
+
+
+def test_an_index_without_packages_is_noted(tmp_path: Path) -> None:
+    index = "https://index.example/simple"
+    url = f"{FORGE}/python-3.8.16-h_1.conda"
+    text = (
+        f"version: 6\nenvironments:\n  default:\n    channels: [{{url: {FORGE}}}]\n"
+        f"    indexes: [{index}]\n    packages: {{linux-64: [{{conda: {url}}}]}}\n"
+        f"packages:\n- {{conda: {url}}}\n"
+    )
+    assert [each for each in imported(tmp_path, "pixi.lock", text)[1] if index in each]
+
+
+TABLE = """\
+# Name Version Build Channel
+python 3.10.9 h_0 conda-forge
+pytorch 1.12.1 h_0 conda-forge
+torch 1.13.0 pypi_0 pypi
+numpy 1.24.2 pypi_0 pypi
+own 0.1 dev_0 <develop>
+"""
+
+
+def test_a_component_of_two_managers_is_noted_with_both_versions(tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text(TABLE)
+    done = CliRunner().invoke(
+        app, ["recipes", "import", str(tmp_path / "list.txt"), "--json", "--strict"]
+    )
+    text = next(
+        each["message"] for each in json.loads(done.stdout)["problems"] if ":4:" in str(each)
+    )
+    assert "1.13.0" in text
+    assert "1.12.1" in text
+
+
+def test_rows_that_no_channel_has_are_noted(tmp_path: Path) -> None:
+    text = "python=3.8.12=h_0\nnumpy=1.22.1=pypi_0\nown=0.1=dev_0\nwandb=0.18.6=pypi_0\n"
+    recipe, left_out = imported(tmp_path, "list.txt", text)
+    assert [int(each.split(":")[1]) for each in left_out if ":" in each] == [3, 2]
+    assert recipe["packages"] == ["wandb==0.18.6"]
+    assert recipe["conda-packages"] == ["python ==3.8.12 h_0"]
+
+
+PROJECT = """\
+[project]
+requires-python = ">=3.12"
+dependencies = ["tqdm"]
+[project.optional-dependencies]
+cpu = ["torch>=2.5"]
+[tool.uv]
+conflicts = [[{extra = "cpu"}]]
+[tool.uv.sources]
+torch = [{index = "own"}]
+[[tool.uv.index]]
+name = "own"
+url = "https://index.example/simple"
+[tool.ruff]
+line-length = 100
+"""
+
+
+def test_each_key_of_a_manager_of_packages_is_noted(tmp_path: Path) -> None:
+    _, left_out = imported(tmp_path, "pyproject.toml", PROJECT)
+    assert sorted(int(each.split(":")[1]) for each in left_out) == [4, 5, 7, 8, 10]
+
+
+def test_mirrors_of_spack_are_noted(tmp_path: Path) -> None:
+    text = "spack:\n  mirrors:\n    own: /mirror\n  specs: [openmpi@4.0.5]\n"
+    assert imported(tmp_path, "spack.yaml", text)[1] == ["spack.yaml:2:3", "spack.yaml:3:5"]
+
+
+POETRY = """\
+[tool.poetry]
+name = "own"
+[tool.poetry.dependencies]
+python = ">=3.10,<3.14"
+torch = {version = "~2.3"}
+wandb = "^0.16"
+rich = "^13"
+jsonargparse = {extras = ["signatures"], version = "^4.27"}
+scipy = "*"
+old = "~2.7 || ^3.6"
+gensim = {version = "^4.3.3", optional = true}
+deepspeed = {git = "https://user:secret@git.example/x.git"}
+[tool.poetry.group.dev.dependencies]
+pytest = "^8"
+"""
+
+
+def test_tables_of_poetry_are_read(tmp_path: Path) -> None:
+    recipe, left_out = imported(tmp_path, "pyproject.toml", POETRY)
+    assert recipe["stack"] == {
+        "python": ">=3.10,<3.14",
+        "pytorch": "<2.4,>=2.3",
+    }
+    assert recipe["packages"] == [
+        "wandb>=0.16,<0.17",
+        "rich>=13,<14",
+        "jsonargparse[signatures]>=4.27,<5",
+        "scipy",
+    ]
+    assert sorted(int(each.split(":")[1]) for each in left_out) == [10, 11, 12, 13]
+
+
+@pytest.mark.parametrize(
+    ("text", "bounds"),
+    [
+        ("^1.2.3", ">=1.2.3,<2"),
+        ("^0.2.3", ">=0.2.3,<0.3"),
+        ("^0.0.3", ">=0.0.3,<0.0.4"),
+        ("^0.0", ">=0.0,<0.1"),
+        ("^0", ">=0,<1"),
+        ("~1.2.3", ">=1.2.3,<1.3"),
+        ("~1", ">=1,<2"),
+        ("1.2.*", "==1.2.*"),
+        ("1.2", "==1.2"),
+        (">=1.2,<1.5", ">=1.2,<1.5"),
+    ],
+)
+def test_a_constraint_of_poetry(tmp_path: Path, text: str, bounds: str) -> None:
+    file = f'[tool.poetry]\nname = "x"\n[tool.poetry.dependencies]\nwandb = "{text}"\n'
+    recipe, _ = imported(tmp_path, "pyproject.toml", file)
+    assert recipe["packages"] == [f"wandb{bounds}"]
+
+
+def test_without_component_and_package_there_is_no_recipe(tmp_path: Path) -> None:
+    file = tmp_path / "modules.txt"
+    file.write_text("Currently Loaded Modules:\n  1) netcdf/4.3.0   2) R/3.2.2\n")
+    done = CliRunner().invoke(app, ["recipes", "import", str(file), "--json"])
+    ids = ["package-list.no-content", *["package-list.loss"] * 2]
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, ids)
+
+
+def test_the_mpi_of_a_toolchain_is_in_the_stack(tmp_path: Path) -> None:
+    text = (
+        "name = 'PyTorch'\nversion = '1.10.0'\ntoolchain = {'name': 'KIND', 'version': '2021a'}\n"
+    )
+    recipe, left_out = imported(tmp_path, "own.eb", text.replace("KIND", "foss"))
+    assert (recipe["stack"]["openmpi"], left_out) == ("*", ["own.eb:3:1"])
+    recipe, left_out = imported(tmp_path, "own.eb", text.replace("KIND", "ourmpi"))
+    assert ("openmpi" in recipe["stack"], left_out) == (False, ["own.eb:3:1"])
+    assert imported(tmp_path, "own.eb", text.replace("KIND", "GCCcore"))[1] == []
+
+
+def test_an_unknown_format_is_refused_with_its_first_other_line(tmp_path: Path) -> None:
+    file = tmp_path / "requirements.txt"
+    file.write_text("python==3.11\nown::numpy\nown::scipy\n")
+    done = CliRunner().invoke(app, ["recipes", "import", str(file), "--json"])
+    problem = json.loads(done.stdout)["problems"][0]
+    assert (done.exit_code, problem["place"].split(":")[-2]) == (2, "2")
+
+
+def test_the_name_of_a_recipe_keeps_the_versions_in_that_of_a_file(tmp_path: Path) -> None:
+    text = "name = 'PyTorch'\nversion = '1.10.0'\ntoolchain = SYSTEM\n"
+    assert imported(tmp_path, "PyTorch-1.10.0-CUDA-11.3.eb", text)[0]["name"] == (
+        "pytorch-1-10-0-cuda-11-3"
+    )

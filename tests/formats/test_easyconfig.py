@@ -10,7 +10,7 @@ from envbuilder.documents.source import source_of
 from envbuilder.errors import DocumentError
 from envbuilder.formats.easyconfig import read
 
-HEAD = "name = 'Own'\nversion = '1.0'\ntoolchain = {'name': 'foss', 'version': '2023a'}\n"
+HEAD = "name = 'Own'\nversion = '1.0'\ntoolchain = {'name': 'GCC', 'version': '2023a'}\n"
 
 
 def software(text: str) -> tuple[dict[str, str], list[int]]:
