@@ -109,7 +109,8 @@ def test_a_lock_is_exported_imported_and_the_same_lock(
     around, _ = context(tmp_path)
     new = tmp_path / "ours.yaml"
     made = import_recipe(Path(form), None, None, Path("ours.yaml"), around)
-    assert (made.name, made.left_out) == ("ours", ())
+    # A recipe has no hashes of its packages; the lock that is made of the file compares them.
+    assert (made.name, [note for note in made.left_out if " hashes " not in note]) == ("ours", [])
     choice = PlanOptions(str(new), site="local")
     if form == "list.txt":
         own = lock_of_file(PlanOptions(str(recipe), site="local"), Path(form), around)
