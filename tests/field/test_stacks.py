@@ -41,6 +41,8 @@ def plan(folder: Path, file: Path, modules: list[dict[str, Any]]) -> dict[str, s
     site = {"schema": 1, "name": "matching", "summary": "A site with the modules of the file"}
     site |= {"arch": ["x86_64"], "module-system": "lmod", "module-init": "/apps/lmod/init/bash"}
     site |= {"facts": {"glibc": "2.34"}, "origins": ["module", "pip"], "modules": modules}
+    if any("cray-mpich" in module["name"] for module in modules):
+        site["launcher"] = {"command": ["srun", "--mpi=cray_shasta"]}  # of Cray's own Slurm
     (folder / "matching.yaml").write_text(yaml.safe_dump(site, sort_keys=False))
     words = ("plan", folder / "stack.yaml", "--site", folder / "matching.yaml")
     pins = run(*words)["pins"]
@@ -56,10 +58,10 @@ def modules_of_truths() -> list[dict[str, Any]]:
 
 
 EASYCONFIGS = sorted(FOLDER.glob("*-easyconfig/*.eb"))
-# 085 asks for Horovod with three frameworks at once: no module's name states that.
 # Of these nothing is left for a recipe.
 ROWS = map(str.split, (FOLDER.parent / "outcomes.tsv").read_text().splitlines())
 REFUSED = {case for case, _, outcome in ROWS if outcome == "refused"}
+# 085 asks for Horovod with three frameworks at once: no module's name states that.
 SPACK = sorted(
     each
     for each in FOLDER.glob("*-spack/spack.yaml")
