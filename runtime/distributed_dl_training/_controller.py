@@ -209,6 +209,8 @@ class Controller(RequestQueue):
         if not has_turn():
             return
         opening.begin(handle)
+        if not has_turn():  # then a part of it may not have been started
+            return
         try:
             came = opening.done() or comes_soon(opening, stays=has_turn)
         except PeerLostError as error:
