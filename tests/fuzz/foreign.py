@@ -116,12 +116,18 @@ def read_any_format(data: bytes) -> object:
     return None
 
 
-# One file of each kind that people have.
+# One file of each kind that people have, and of which a recipe is made.
 _KINDS = ("conda-list", "easyconfig", "spack", "open-ce", "pylock", "pyproject", "dockerfile")
 _KINDS += ("definition", "module-list", "lmod-collection", "requirements")
-_CORPUS = Path(__file__).parent.parent / "field" / "files"
+_CORPUS = Path(__file__).parent.parent / "field"
+_OUTCOMES = [line.split("\t") for line in (_CORPUS / "outcomes.tsv").read_text().splitlines()]
+_REFUSED = {case for case, *_, outcome in _OUTCOMES if outcome == "refused"}
 _FIELD = tuple(
-    next(file for file in sorted(_CORPUS.glob(f"*-{kind}/*")) if file.name != "truth.yaml")
+    next(
+        file
+        for file in sorted((_CORPUS / "files").glob(f"*-{kind}/*"))
+        if file.name != "truth.yaml" and file.parent.name not in _REFUSED
+    )
     for kind in _KINDS
 )
 
