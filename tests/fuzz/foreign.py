@@ -112,22 +112,18 @@ def read_any_format(data: bytes) -> object:
     """A file whose contents say which format it has."""
     with contextlib.suppress(EnvbuildError):
         found = read_text(source_of(data, "file"), None, "linux-64", lambda _: None)
-        return recipe_text(found.asked, _NOTHING, "name", "x86_64", "file", found.notes)
+        with contextlib.suppress(EnvbuildError):
+            return recipe_text(found.asked, _NOTHING, "name", "x86_64", "file", found.notes)
+        return found  # of module names alone no recipe is made
     return None
 
 
-# One file of each kind that people have, and of which a recipe is made.
+# One file of each kind that people have.
 _KINDS = ("conda-list", "easyconfig", "spack", "open-ce", "pylock", "pyproject", "dockerfile")
 _KINDS += ("definition", "module-list", "lmod-collection", "requirements")
-_CORPUS = Path(__file__).parent.parent / "field"
-_OUTCOMES = [line.split("\t") for line in (_CORPUS / "outcomes.tsv").read_text().splitlines()]
-_REFUSED = {case for case, *_, outcome in _OUTCOMES if outcome == "refused"}
+_CORPUS = Path(__file__).parent.parent / "field" / "files"
 _FIELD = tuple(
-    next(
-        file
-        for file in sorted((_CORPUS / "files").glob(f"*-{kind}/*"))
-        if file.name != "truth.yaml" and file.parent.name not in _REFUSED
-    )
+    next(file for file in sorted(_CORPUS.glob(f"*-{kind}/*")) if file.name != "truth.yaml")
     for kind in _KINDS
 )
 
