@@ -10,7 +10,7 @@ from functools import cached_property
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from ..knowledge.conditions import FACTS, Condition, Value
-from ..knowledge.names import package_names
+from ..knowledge.names import cuda_series, package_names
 from ..knowledge.ranges import matches
 from ..knowledge.rows import Advisory, Knowledge, Row
 from ..machine.modules.names import provided_by_name, stems
@@ -157,4 +157,4 @@ def _package(name: str, version: str, names: Mapping[str, str]) -> Iterator[tupl
     if component and release[:1].isdigit():
         yield component, release
     if local.startswith("cu") and local[2:].isdigit():
-        yield "cuda", f"{local[2:-1]}.{local[-1]}"
+        yield "cuda", cuda_series(local[2:])

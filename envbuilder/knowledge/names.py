@@ -242,6 +242,11 @@ def _dotted(fact: str, digits: str) -> str:
         return digits
     if fact == "python" and len(digits) > 1:
         return f"{digits[0]}.{digits[1:]}"
-    if fact == "cuda" and len(digits) > 2:
-        return f"{digits[:-1]}.{digits[-1]}"
-    return digits
+    return cuda_series(digits) if fact == "cuda" else digits
+
+
+def cuda_series(digits: str) -> str:
+    """Return 12.1 of the digits in cu121 and 9.2 of cu92; 12 of cu12, which states no minor one."""
+    if len(digits) < 2 or (len(digits) == 2 and digits.startswith("1")):
+        return digits
+    return f"{digits[:-1]}.{digits[-1]}"

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .conditions import Value
+from .names import cuda_series
 from .ranges import matches
 from .rows import Knowledge
 from .terms import GpuVendor
 
 _TAG = re.compile(r"(cu|rocm)(\d[\d.]*)")
-# cu92 to cu132: the last digit is the minor release.
 _GPU = re.compile(r"(sm|compute)_(\d+)(\d)[a-z]?")
 _VENDORS: dict[str, GpuVendor] = {"sm_": "nvidia", "gfx": "amd"}
 
@@ -85,7 +85,7 @@ def index_tag(indexes: Sequence[str]) -> str | None:
 
 
 def _of_tag(tag: str) -> WheelFacts:
-    """Return what a tag says by itself: cu121 is CUDA 12.1."""
+    """Return what a tag says by itself: cu121 is CUDA 12.1, and cu12 some CUDA 12."""
     source = (f"the local version {tag}",)
     found = _TAG.match(tag)
     if tag.startswith("cpu"):
@@ -94,8 +94,7 @@ def _of_tag(tag: str) -> WheelFacts:
         return WheelFacts(tag=tag)
     if found[1] == "rocm":
         return WheelFacts("", found[2].rstrip("."), (), source, tag=tag)
-    digits = found[2].replace(".", "")
-    return WheelFacts(f"{digits[:-1]}.{digits[-1]}", "", (), source, tag=tag)
+    return WheelFacts(cuda_series(found[2].replace(".", "")), "", (), source, tag=tag)
 
 
 def needed_driver(knowledge: Knowledge, cuda: str) -> str | None:

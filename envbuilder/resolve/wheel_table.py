@@ -355,7 +355,7 @@ def _finding(
         frozenset(candidate.id for candidate in wheels),
         frozenset(candidate.id for candidate in contradicting),
     )
-    sources = (f"release list of {wheels[0].locator} in the Python package index, read 2026-11-28",)
+    sources = (f"recipes/knowledge/versions.yaml, releases of {component}",)
     if id_ == "WHEEL-LIBRARY":
         doubles = " and ".join(sorted({candidate.locator for candidate in contradicting}))
         return _WheelRule(

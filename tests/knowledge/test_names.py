@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from envbuilder.knowledge.names import read_name
+from envbuilder.knowledge.names import cuda_series, read_name
+from envbuilder.knowledge.wheels import wheel_facts
 from envbuilder.machine.modules.names import provided_by_name, stems
 from tests.shipped import read_shipped
 
@@ -114,3 +115,13 @@ def test_a_name_gives_component_release_and_tools(name: str) -> None:
 def test_other_names_give_nothing(name: str) -> None:
     assert read_name(name, ALIASES) is None
     assert provided_by_name(name, ALIASES) == {}
+
+
+@pytest.mark.parametrize(
+    ("digits", "series"),
+    [("121", "12.1"), ("92", "9.2"), ("100", "10.0"), ("12", "12"), ("13", "13"), ("9", "9")],
+)
+def test_digits_of_cuda_are_a_series(digits: str, series: str) -> None:
+    assert cuda_series(digits) == series
+    # A local version has the digits that a module's name has.
+    assert wheel_facts(read_shipped().value, "horovod", f"1.0+cu{digits}").cuda == series
