@@ -15,6 +15,7 @@ from pathlib import Path
 
 from .. import process
 from ..errors import BuildError, EnvbuildError, MissingToolError, SmokeError, UsageError
+from ..files import remove_tree
 from ..machine.host import WHEEL_CACHE, LocalMachine
 from ..model.base_image import Bind
 from ..model.progress import Listener
@@ -68,6 +69,10 @@ class Builder:
         words = ["--sandbox", "--notest", *own, str(root), definition.name]
         within = replace(self, environ={**self.environ, **handed})
         within._run("build", words, log, definition.parent, listener)
+        if self.wheels:
+            # Where an administrator forbids binds, the wheels are in the image itself.
+            for entry in (root / MOUNT.lstrip("/")).iterdir():
+                remove_tree(entry)
 
     def unpack(self, layout: Path, root: Path, log: Path) -> None:
         """Unpack the one image of a layout of OCI into the new folder *root*. Raises BuildError."""

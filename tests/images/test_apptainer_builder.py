@@ -34,8 +34,12 @@ def test_build_with_a_cache_of_wheels_sees_it_in_the_base(tmp_path: Path) -> Non
     tool, log = tmp_path / "apptainer", tmp_path / "log"
     tool.write_text('#!/bin/sh\necho "$@"\nenv\n')
     tool.chmod(0o755)
+    # As if binds were forbidden, and the build had put its wheel into the image.
+    kept = tmp_path / "root" / MOUNT.lstrip("/")
+    (kept / "0123").mkdir(parents=True)
     builder = Builder(str(tool), {"PATH": "/usr/bin:/bin"}, wheels=tmp_path / "wheels")
     builder.build_root(tmp_path / "x.def", tmp_path / "root", log, Silent())  # type: ignore[arg-type]
     line, *environ = log.read_text().splitlines()
     assert f"--bind {tmp_path / 'wheels'}:{MOUNT} " in line
     assert f"APPTAINERENV_ENVBUILD_WHEEL_CACHE={MOUNT}" in environ
+    assert [*kept.iterdir()] == []
