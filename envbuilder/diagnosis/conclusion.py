@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..knowledge.symptoms import Confidence
 from ..resolve.verdicts import row_match
 from ..target_tools.messages import listing
 from ..target_tools.names import without_credentials
@@ -96,14 +95,14 @@ def _finding(
     symptom = first.known.symptom.explain(first.hit.groups)
     cause, hint = name_libraries(symptom, first.hit.groups, index.knowledge.library_names)
     facts = tuple(dict.fromkeys(fact for match in group for fact in match.facts))
-    certain = symptom.confidence == "certain" and facts
-    confidence: Confidence = "certain" if certain else symptom.confidence
+    # Without a second fact no cause is certain.
+    doubtful = symptom.confidence == "certain" and not facts
     source = next((match.source for match in group if match.source), None)
     return Symptomatic(
         id=first.known.id,
         tells=symptom.tells,
         severity=symptom.severity,
-        confidence="likely" if confidence == "certain" and not facts else confidence,
+        confidence="likely" if doubtful else symptom.confidence,
         cause=cause,
         hint=hint,
         settle=symptom.settle,

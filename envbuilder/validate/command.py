@@ -134,7 +134,8 @@ def _validated(there: Environment, context: Context, options: ValidateOptions) -
     stack = components_of(environment, context)
     rows = rows_of(environment, stack, context, _site_facts(site))
     told = [row for row in rows if row.verdict in _TOLD]
-    sure = [_of_row(row, stack, environment) for row in told if row.verdict == "holds"]
+    replaced = _replaced(context)
+    sure = [_of_row(row, stack, environment, replaced) for row in told if row.verdict == "holds"]
     recipe = _recipe(compared.recipe, environment, context) if compared.recipe else None
     asked = [*_as_recipe(recipe, environment, stack, context)] if recipe else []
     imported = imports.modules_of(environment, context.knowledge.components) if run else ()
@@ -191,8 +192,7 @@ def _accepted(value: Validation, baseline: Path, context: Context) -> Validation
     rows = read_document(context.path(baseline), Baseline).value.accepted
     used: set[Acceptance] = set()
     findings = []
-    knowledge = context.knowledge
-    replaced = {row.id: row.replaced_by for row in matching.rows(knowledge) if row.replaced_by}
+    replaced = _replaced(context)
     for each in value.findings:
         row = next((row for row in rows if _accepts(row, each, replaced)), None)
         used |= {row} if row else set()
@@ -283,7 +283,15 @@ def _place(each: Finding) -> tuple[int, str, str]:
     return _WORST.index(each.severity), each.id, each.summary
 
 
-def _of_row(row: RowMatch, stack: InstalledStack, environment: Environment) -> Finding:
+def _replaced(context: Context) -> dict[str, str]:
+    """Return the rules by the ids of the rows that they replace."""
+    every = matching.rows(context.knowledge)
+    return {row.id: row.replaced_by for row in every if row.replaced_by}
+
+
+def _of_row(
+    row: RowMatch, stack: InstalledStack, environment: Environment, replaced: Mapping[str, str]
+) -> Finding:
     named = [about.partition("@")[0] for about in row.about]
     places = tuple(stack.places[name] for name in named if name in stack.places)
     return Finding(
@@ -295,11 +303,18 @@ def _of_row(row: RowMatch, stack: InstalledStack, environment: Environment) -> F
         why=_WHY_ROW.format(row.id),
         fix=row.fix or f"envbuild advisories show {row.id}",
         source=row.link,
-        accepted=_waiver(row.id, environment),
+        accepted=_waiver(row, environment, replaced),
     )
 
 
-def _waiver(row: str, environment: Environment) -> str | None:
-    """Return why the recipe of an environment of a root waives a row; None if it does not."""
+def _waiver(row: RowMatch, environment: Environment, replaced: Mapping[str, str]) -> str | None:
+    """Return why the recipe of an environment of a root waives a row; None if it does not.
+
+    A row that a rule has replaced since waives the rule for the same components.
+    """
     waived = environment.lock.plan.waived if environment.lock else ()
-    return next((finding.reason for finding in waived if finding.id == row), None)
+    for finding in waived:
+        rule = replaced.get(finding.id)
+        if finding.id == row.id or (rule == row.id and {*finding.components} & {*row.about}):
+            return finding.reason
+    return None
