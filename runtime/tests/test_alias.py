@@ -191,7 +191,7 @@ def test_packages_that_cannot_be_written(environment, tmp_path):
     assert environment.files() == before
 
 
-@pytest.mark.parametrize("name", ["tensorflow", "tensorflow.keras", "keras", "mxnet"])
+@pytest.mark.parametrize("name", ["mxnet"])
 def test_frameworks_to_come_are_a_clear_error(environment, name):
     assert environment.alias("enable").returncode == 0
     done = environment.run("-c", f"import horovod.{name}")

@@ -5,7 +5,7 @@ import importlib
 import pytest
 
 
-@pytest.mark.parametrize("name", ["tensorflow", "keras", "mxnet", "jax"])
+@pytest.mark.parametrize("name", ["mxnet", "jax"])
 def test_what_is_there_is_told(name: str) -> None:
     with pytest.raises(ImportError, match=r"distributed_dl_training\.torch"):
         importlib.import_module(f"distributed_dl_training.{name}")

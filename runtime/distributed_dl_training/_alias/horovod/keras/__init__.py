@@ -1,5 +1,5 @@
-"""``horovod.keras``: everything that ``distributed_dl_training.keras`` has."""
+"""``horovod.keras``: what ``distributed_dl_training.keras`` has, by Horovod's rules."""
 
-from distributed_dl_training.alias import mirror as _mirror
+from distributed_dl_training.alias import mirror_framework as _mirror
 
-_mirror("distributed_dl_training.keras", globals())
+_mirror("keras", globals())

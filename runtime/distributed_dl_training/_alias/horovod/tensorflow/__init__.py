@@ -1,5 +1,9 @@
-"""``horovod.tensorflow``: everything that ``distributed_dl_training.tensorflow`` has."""
+"""``horovod.tensorflow``: what ``distributed_dl_training.tensorflow`` has, by Horovod's rules."""
 
-from distributed_dl_training.alias import mirror as _mirror
+import importlib
 
-_mirror("distributed_dl_training.tensorflow", globals())
+from distributed_dl_training.alias import mirror_framework as _mirror
+
+_mirror("tensorflow", globals())
+for _name in ("compression", "functions", "mpi_ops", "sync_batch_norm"):
+    importlib.import_module(f"horovod.tensorflow.{_name}")

@@ -1,5 +1,5 @@
-"""``horovod.tensorflow.keras``: everything that ``distributed_dl_training.keras`` has."""
+"""``horovod.tensorflow.keras``: what our module for tf.keras has, by Horovod's rules."""
 
-from distributed_dl_training.alias import mirror as _mirror
+from distributed_dl_training.alias import mirror_framework as _mirror
 
-_mirror("distributed_dl_training.keras", globals())
+_mirror("tensorflow.keras", globals())

@@ -1,6 +1,0 @@
-"""Keras is not served yet: importing this module says what is."""
-
-raise ImportError(
-    "distributed_dl_training has no module for Keras yet; it comes next.  There are "
-    "distributed_dl_training.torch and distributed_dl_training.numpy"
-)

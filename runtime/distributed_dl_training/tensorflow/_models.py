@@ -1,0 +1,61 @@
+"""Functions of Keras: values in and out instead of tensors, and models with their optimizers."""
+
+from typing import Any, Callable, Dict, Iterable, Optional
+
+from distributed_dl_training import _horovod
+from distributed_dl_training import numpy as arrays
+from distributed_dl_training._core import Op
+from distributed_dl_training.tensorflow._compression import Compression
+from distributed_dl_training.tensorflow._optimizer import DistributedOptimizer
+
+
+def allreduce(
+    value: Any,
+    name: Optional[str] = None,
+    average: Optional[bool] = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    op: Any = None,
+    compression: Any = Compression.none,
+) -> Any:
+    """Return a value, reduced over all ranks, as an array of numpy.
+
+    compression: Horovod's, without effect: the result has the dtype of ``value``.
+    """
+    kind = _horovod.operation(_horovod.handle_average_backwards_compatibility(op, average))
+    return arrays.allreduce(value, name, kind, prescale_factor, postscale_factor)
+
+
+def allgather(value: Any, name: Optional[str] = None) -> Any:
+    """Return the values of all ranks joined along the first dimension, as an array of numpy."""
+    return arrays.allgather(value, name)
+
+
+def broadcast(value: Any, root_rank: int, name: Optional[str] = None) -> Any:
+    """Return the root's value on every rank, as an array of numpy."""
+    return arrays.broadcast(value, root_rank, name)
+
+
+def reducescatter(value: Any, name: Optional[str] = None, op: Any = Op.AVERAGE) -> Any:
+    """Return this rank's share of a value reduced over all ranks, as an array of numpy."""
+    return arrays.reducescatter(value, name, _horovod.operation(op))
+
+
+def load_model(
+    load: Callable[..., Any],
+    filepath: str,
+    custom_optimizers: Optional[Iterable[Any]] = None,
+    custom_objects: Optional[Dict[str, Any]] = None,
+    compression: Any = Compression.none,
+) -> Any:
+    """Return a saved model whose optimizer is distributed; its state is that of the file.
+
+    load: ``keras.models.load_model``.
+    custom_optimizers: classes of optimizers that Keras does not know.
+    """
+    objects = {kind.__name__: kind for kind in custom_optimizers or ()}
+    objects.update(custom_objects or {})
+    model = load(filepath, custom_objects=objects)
+    if getattr(model, "optimizer", None) is not None:
+        DistributedOptimizer(model.optimizer, compression=compression)
+    return model

@@ -1,0 +1,219 @@
+"""Collectives that move tensors or share them out, with Horovod's names and defaults."""
+
+from typing import Any, List, Optional, Sequence
+
+import numpy
+import tensorflow as tf
+
+from distributed_dl_training import _collectives, _facts
+from distributed_dl_training._arrays import ARRAYS
+from distributed_dl_training._core import Op
+from distributed_dl_training._session import ProcessSet, global_process_set
+from distributed_dl_training.tensorflow._graph import (
+    collective_name,
+    differentiable,
+    gradient_name,
+    run_collective,
+)
+
+
+def allgather(
+    tensor: Any,
+    name: Optional[str] = None,
+    ignore_name_scope: bool = False,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """Return the tensors of all ranks joined along the first dimension, in rank order.
+
+    tensor: at least one dimension; the first may differ between ranks and may be 0, the others
+        must agree.
+    ignore_name_scope: Horovod's, without effect.
+
+    Differentiable: this rank's rows of the gradient's average over all ranks, as in Horovod.
+
+    Raises MismatchError, NotInitializedError, ValueError for a 0-d tensor and TypeError for a
+    dtype that cannot travel.
+    """
+    return grouped_allgather([tensor], name, ignore_name_scope, process_set)[0]
+
+
+def grouped_allgather(
+    tensors: Sequence[Any],
+    name: Optional[str] = None,
+    ignore_name_scope: bool = False,
+    process_set: ProcessSet = global_process_set,
+) -> List[Any]:
+    """Return several tensors, each gathered as by ``allgather``, gradients included."""
+    inputs = [tf.convert_to_tensor(tensor) for tensor in tensors]
+    if not inputs:
+        return []
+    label = collective_name(name, "allgather", inputs)
+
+    def gather_arrays(arrays: List[Any]) -> List[Any]:
+        names = [label] if len(arrays) == 1 else [_numbered(label, at) for at in range(len(arrays))]
+        handles = [
+            _collectives.allgather(ARRAYS, array, each, process_set)
+            for array, each in zip(arrays, names)
+        ]
+        return [handle.synchronize() for handle in handles]
+
+    def own_rows(gradients: List[Any]) -> List[Any]:
+        return _own_rows(gradients, inputs, gradient_name(label), process_set)
+
+    def gather_tensors(values: List[Any]) -> List[Any]:
+        shapes = [_any_rows(value) for value in values]
+        return run_collective(gather_arrays, values, [value.dtype for value in values], shapes)
+
+    return differentiable(gather_tensors, own_rows, inputs)
+
+
+def _numbered(name: Optional[str], number: int) -> Optional[str]:
+    return None if name is None else f"{name}.{number}"
+
+
+def _any_rows(tensor: Any) -> Any:
+    return tf.TensorShape([None]).concatenate(tensor.shape[1:])
+
+
+def _own_rows(
+    gradients: List[Any], tensors: List[Any], name: Optional[str], process_set: ProcessSet
+) -> List[Any]:
+    """Return what of gathered gradients, averaged, belongs to this rank's tensors."""
+    averages = _averages(gradients, name, process_set)
+    label = collective_name(name, "allgather_gradient", gradients)
+    rows = [tf.cast(tf.shape(tensor)[:1], tf.int64) for tensor in tensors]
+
+    def gather_counts(arrays: List[Any]) -> List[Any]:
+        own = numpy.concatenate(arrays).reshape(1, -1)
+        counts_name = None if label is None else f"{label}.rows"
+        counts = _collectives.allgather(ARRAYS, own, counts_name, process_set).synchronize()
+        return [counts[: process_set.rank()].sum(0)]
+
+    starts = run_collective(gather_counts, rows, [tf.int64], [tf.TensorShape([len(rows)])])[0]
+    parts = [average[starts[at] : starts[at] + rows[at][0]] for at, average in enumerate(averages)]
+    for part, tensor in zip(parts, tensors):
+        part.set_shape(tensor.shape)
+    return parts
+
+
+def _averages(gradients: List[Any], name: Optional[str], process_set: ProcessSet) -> List[Any]:
+    """Return gradients, each averaged over the ranks."""
+    label = collective_name(name, "average", gradients)
+
+    def average_arrays(arrays: List[Any]) -> List[Any]:
+        handles = [
+            _collectives.allreduce(
+                ARRAYS, [array], _numbered(label, at), Op.AVERAGE, (1.0, 1.0), process_set
+            )
+            for at, array in enumerate(arrays)
+        ]
+        return [handle.synchronize() for handle in handles]
+
+    dtypes = [gradient.dtype for gradient in gradients]
+    return run_collective(average_arrays, gradients, dtypes, [each.shape for each in gradients])
+
+
+def broadcast(
+    tensor: Any,
+    root_rank: int,
+    name: Optional[str] = None,
+    ignore_name_scope: bool = False,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """Return the root's ``tensor`` on every rank.
+
+    tensor: equal shapes on all ranks.
+    root_rank: from 0 to size() - 1, a rank of all and not of the process set, as in Horovod.
+    ignore_name_scope: Horovod's, without effect.
+
+    Differentiable: the gradient is the average over all ranks on the root, and 0 elsewhere, as in
+    Horovod.
+
+    Raises MismatchError, NotInitializedError, ValueError if root_rank is not one of the ranks, and
+    TypeError if it is not an integer or the tensor cannot travel.
+    """
+    return broadcast_all([tensor], root_rank, name, process_set)[0]
+
+
+def broadcast_all(
+    tensors: Sequence[Any], root_rank: int, name: Optional[str], process_set: ProcessSet
+) -> List[Any]:
+    """Return the root's tensors on every rank; in a graph they are one node."""
+    inputs = [tf.convert_to_tensor(tensor) for tensor in tensors]
+    if not inputs:
+        return []
+    label = collective_name(name, "broadcast", inputs)
+
+    def broadcast_arrays(arrays: List[Any]) -> List[Any]:
+        names = [label] if len(arrays) == 1 else [_numbered(label, at) for at in range(len(arrays))]
+        handles = [
+            _collectives.broadcast(ARRAYS, array, root_rank, each, process_set)
+            for array, each in zip(arrays, names)
+        ]
+        return [handle.synchronize() for handle in handles]
+
+    def root_gradients(gradients: List[Any]) -> List[Any]:
+        averages = _averages(gradients, gradient_name(label), process_set)
+        if _facts.rank() == root_rank:
+            return averages
+        # The zeros depend on the averages, or TensorFlow would leave out this rank's collective.
+        with tf.control_dependencies([] if tf.executing_eagerly() else averages):
+            return [tf.zeros(tf.shape(gradient), gradient.dtype) for gradient in gradients]
+
+    def broadcast_tensors(values: List[Any]) -> List[Any]:
+        shapes = [value.shape for value in values]
+        return run_collective(broadcast_arrays, values, [value.dtype for value in values], shapes)
+
+    return differentiable(broadcast_tensors, root_gradients, inputs)
+
+
+def alltoall(
+    tensor: Any,
+    splits: Any = None,
+    name: Optional[str] = None,
+    ignore_name_scope: bool = False,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """Send rows of ``tensor`` to all ranks; return the rows received.
+
+    tensor: at least one dimension; the first may differ between ranks, the others must agree.
+    splits: rows for each rank, in rank order, together the first dimension; equally many if it
+        is left out.  With it the result is a pair, of which the second is how many rows came from
+        each rank, int32.
+    ignore_name_scope: Horovod's, without effect.
+
+    Differentiable.  Raises MismatchError, NotInitializedError, TypeError for a dtype that cannot
+    travel, and ValueError for splits that do not fit.
+    """
+    value = tf.convert_to_tensor(tensor)
+    rows, received = _exchange_rows(value, splits, name, process_set)
+    return rows if splits is None else (rows, received)
+
+
+def _exchange_rows(value: Any, splits: Any, name: Optional[str], process_set: ProcessSet) -> Any:
+    label = collective_name(name, "alltoall", [value])
+    counts = [] if splits is None else [tf.cast(splits, tf.int64)]
+
+    def exchange_arrays(arrays: List[Any]) -> List[Any]:
+        rows = arrays[1].tolist() if len(arrays) > 1 else None
+        handle = _collectives.alltoall(ARRAYS, arrays[0], rows, label, process_set)
+        result, received = handle.synchronize()
+        return [result, numpy.array(received, dtype=numpy.int32)]
+
+    def exchange(tensor: Any) -> List[Any]:
+        shapes = [_any_rows(tensor), tf.TensorShape([None])]
+        return run_collective(exchange_arrays, [tensor, *counts], [tensor.dtype, tf.int32], shapes)
+
+    if not (value.dtype.is_floating or value.dtype.is_complex):
+        return exchange(value)
+
+    @tf.custom_gradient  # type: ignore[untyped-decorator]
+    def node(tensor: Any) -> Any:
+        results = exchange(tensor)
+
+        def turn_back(upstream: Any, _: Any) -> Any:
+            return _exchange_rows(upstream, results[1], gradient_name(label), process_set)[0]
+
+        return results, turn_back
+
+    return node(value)

@@ -1,0 +1,248 @@
+"""Allreduce and reducescatter with Horovod's names, arguments and defaults."""
+
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import tensorflow as tf
+
+from distributed_dl_training import _collectives, _session
+from distributed_dl_training._arrays import ARRAYS
+from distributed_dl_training._core import Op
+from distributed_dl_training._horovod import handle_average_backwards_compatibility, operation
+from distributed_dl_training._session import ProcessSet, global_process_set
+from distributed_dl_training.tensorflow._compression import Compression
+from distributed_dl_training.tensorflow._graph import (
+    collective_name,
+    differentiable,
+    gradient_name,
+    run_collective,
+)
+from distributed_dl_training.tensorflow._movement import allgather, grouped_allgather
+
+Factors = Tuple[float, float]
+
+
+def allreduce(
+    tensor: Any,
+    average: Optional[bool] = None,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: Any = Compression.none,
+    op: Any = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
+    ignore_name_scope: bool = False,
+) -> Any:
+    """Return ``tensor`` reduced over all ranks, element by element, in its shape and dtype.
+
+    tensor: a tensor or variable, equal in shape on all ranks; or tf.IndexedSlices, whose rows are
+        gathered from all ranks and stand side by side in the result.
+    average: deprecated; True is op=Average, False is op=Sum.
+    op: Average (the default), Sum, Min, Max or Product; Average and Sum for IndexedSlices.
+    prescale_factor, postscale_factor: multiply before and after the reduction; not with
+        IndexedSlices.
+    device_dense, device_sparse, ignore_name_scope: Horovod's, without effect.
+
+    Differentiable: the gradient is reduced in the same way.
+
+    Raises MismatchError, NotInitializedError, NotImplementedError for an op or a factor that
+    IndexedSlices do not take, and TypeError if dtype, op and factors do not go together.
+    """
+    return grouped_allreduce(
+        [tensor],
+        average,
+        device_dense,
+        device_sparse,
+        compression,
+        op,
+        prescale_factor,
+        postscale_factor,
+        process_set,
+        ignore_name_scope,
+        name,
+    )[0]
+
+
+def grouped_allreduce(
+    tensors: Sequence[Any],
+    average: Optional[bool] = None,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: Any = Compression.none,
+    op: Any = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+    ignore_name_scope: bool = False,
+    name: Optional[str] = None,
+) -> List[Any]:
+    """Return several tensors, each reduced as by ``allreduce``; those of one dtype as one exchange.
+
+    Differentiable.  Raises as ``allreduce``.
+    """
+    kind = operation(handle_average_backwards_compatibility(op, average))
+    factors = (prescale_factor, postscale_factor)
+    sparse = [at for at, each in enumerate(tensors) if isinstance(each, tf.IndexedSlices)]
+    dense = [at for at in range(len(tensors)) if at not in set(sparse)]
+    results: List[Any] = [None] * len(tensors)
+    reduced = _reduce_slices([tensors[at] for at in sparse], kind, factors, name, process_set)
+    for at, result in zip(sparse, reduced):
+        results[at] = result
+    pairs = [compression.compress(tf.convert_to_tensor(tensors[at])) for at in dense]
+    reduced = _reduce_dense([pair[0] for pair in pairs], kind, factors, name, process_set)
+    for at, result, (_, context) in zip(dense, reduced, pairs):
+        results[at] = compression.decompress(result, context)
+    return results
+
+
+def _reduce_dense(
+    tensors: List[Any], op: Any, factors: Factors, name: Optional[str], process_set: ProcessSet
+) -> List[Any]:
+    """Reduce dense tensors, those of one dtype together."""
+    if not tensors:
+        return []
+    label = collective_name(name, "allreduce", tensors)
+
+    def reduce_arrays(arrays: List[Any]) -> List[Any]:
+        if len(arrays) == 1:
+            handle = _collectives.reduce_one(
+                ARRAYS, arrays[0], label, op, *factors, process_set, True
+            )
+            return [handle.synchronize()]
+        return _reduce_groups(arrays, label, op, factors, process_set)
+
+    def reduce_gradients(gradients: List[Any]) -> List[Any]:
+        if op not in (Op.SUM, Op.AVERAGE) and not _session.horovod_rules():
+            raise NotImplementedError(f"allreduce with op={op.value} has no gradient")
+        return _reduce_dense(gradients, op, factors, gradient_name(label), process_set)
+
+    def reduce_tensors(inputs: List[Any]) -> List[Any]:
+        dtypes = [tensor.dtype for tensor in inputs]
+        return run_collective(reduce_arrays, inputs, dtypes, [tensor.shape for tensor in inputs])
+
+    return differentiable(reduce_tensors, reduce_gradients, tensors)
+
+
+def _reduce_groups(
+    arrays: List[Any], name: Optional[str], op: Any, factors: Factors, process_set: ProcessSet
+) -> List[Any]:
+    """Reduce arrays, one exchange for each dtype; all are under way at the same time."""
+    places: Dict[Any, List[int]] = {}
+    for at, array in enumerate(arrays):
+        places.setdefault(array.dtype, []).append(at)
+    handles = [
+        _collectives.allreduce(
+            ARRAYS,
+            [arrays[at] for at in members],
+            None if name is None else f"{name}.{number}",
+            op,
+            factors,
+            process_set,
+            grouped=True,
+        )
+        for number, members in enumerate(places.values())
+    ]
+    results: List[Any] = [None] * len(arrays)
+    for members, handle in zip(places.values(), handles):
+        for at, result in zip(members, handle.synchronize()):
+            results[at] = result
+    return results
+
+
+def _reduce_slices(
+    slices: List[Any], op: Any, factors: Factors, name: Optional[str], process_set: ProcessSet
+) -> List[Any]:
+    """Gather the rows of IndexedSlices from all ranks; an average divides them."""
+    if not slices:
+        return []
+    if op not in (Op.SUM, Op.AVERAGE):
+        raise NotImplementedError("IndexedSlices take op=Sum or op=Average: convert them first")
+    if factors != (1.0, 1.0):
+        raise NotImplementedError("IndexedSlices take no factors: convert them first")
+
+    def gathered(part: str, tensors: List[Any]) -> List[Any]:
+        label = None if name is None else f"{name}.{part}"
+        return grouped_allgather(tensors, label, process_set=process_set)
+
+    values = gathered("values", [each.values for each in slices])
+    indices = gathered("indices", [each.indices for each in slices])
+    if op is Op.AVERAGE:
+        values = [each / tf.cast(process_set.size(), each.dtype) for each in values]
+    return [
+        tf.IndexedSlices(rows, places, dense_shape=each.dense_shape)
+        for rows, places, each in zip(values, indices, slices)
+    ]
+
+
+def reducescatter(
+    tensor: Any,
+    device_dense: str = "",
+    compression: Any = Compression.none,
+    op: Any = Op.AVERAGE,
+    name: Optional[str] = None,
+    process_set: ProcessSet = global_process_set,
+    ignore_name_scope: bool = False,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> Any:
+    """Return this rank's share, along the first dimension, of ``tensor`` reduced over all ranks.
+
+    tensor: at least one dimension, equal shapes on all ranks.  Rows are shared equally; the
+        first ranks get one more where they do not come out even.
+    op: Average (the default) or Sum.
+
+    Differentiable.  Raises as ``allreduce``, and ValueError for a 0-d tensor or another op.
+    """
+    factors = (prescale_factor, postscale_factor)
+    travels, context = compression.compress(tf.convert_to_tensor(tensor))
+    result = _scatter(travels, operation(op), factors, name, process_set)
+    return compression.decompress(result, context)
+
+
+def _scatter(
+    tensor: Any, op: Any, factors: Factors, name: Optional[str], process_set: ProcessSet
+) -> Any:
+    label = collective_name(name, "reducescatter", [tensor])
+
+    def scatter_arrays(arrays: List[Any]) -> List[Any]:
+        handle = _collectives.reducescatter(ARRAYS, arrays[0], label, op, factors, process_set)
+        return [handle.synchronize()]
+
+    def gather_gradients(gradients: List[Any]) -> List[Any]:
+        scale = factors[0] * factors[1] * (process_set.size() if op is Op.SUM else 1)
+        scaled = gradients[0] * tf.cast(scale, gradients[0].dtype)
+        return [allgather(scaled, gradient_name(label), process_set=process_set)]
+
+    def scatter_tensors(inputs: List[Any]) -> List[Any]:
+        shape = tf.TensorShape([None]).concatenate(inputs[0].shape[1:])
+        return run_collective(scatter_arrays, inputs, [inputs[0].dtype], [shape])
+
+    return differentiable(scatter_tensors, gather_gradients, [tensor])[0]
+
+
+def grouped_reducescatter(
+    tensors: Sequence[Any],
+    device_dense: str = "",
+    compression: Any = Compression.none,
+    op: Any = Op.AVERAGE,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    name: Optional[str] = None,
+) -> List[Any]:
+    """Return this rank's share of several tensors, each as by ``reducescatter``."""
+    factors = (prescale_factor, postscale_factor)
+    return [
+        reducescatter(
+            tensor,
+            device_dense,
+            compression,
+            op,
+            None if name is None else f"{name}.{number}",
+            process_set,
+            False,
+            *factors,
+        )
+        for number, tensor in enumerate(tensors)
+    ]

@@ -1,0 +1,233 @@
+"""The contract of ``distributed_dl_training.tensorflow``, as an MPI program.
+
+    mpiexec -n 2 python tensorflow_contract.py [NAME ...]
+
+Each case runs in eager mode and, where TensorFlow has it, inside ``tf.function``; with
+TensorFlow 1 in a session.
+"""
+
+import os
+import sys
+from typing import Any, Callable, Dict, List
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import tensorflow as tf
+
+import distributed_dl_training.tensorflow as hvd
+
+CASES: Dict[str, Callable[[], None]] = {}
+
+
+def case(function: Callable[[], None]) -> Callable[[], None]:
+    CASES[function.__name__] = function
+    return function
+
+
+def values_of(build: Callable[[], Any]) -> List[Any]:
+    """Return what ``build`` gives, as arrays, in each mode that this TensorFlow has."""
+    if not tf.executing_eagerly():
+        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            results = build()
+            session.run(tf.compat.v1.global_variables_initializer())
+            session.run(tf.compat.v1.local_variables_initializer())
+            return [session.run(results)]
+    to_arrays = lambda results: tf.nest.map_structure(lambda each: each.numpy(), results)  # noqa: E731
+    return [to_arrays(build()), to_arrays(tf.function(build)())]
+
+
+def own(*shape: int, dtype: str = "float32") -> Any:
+    """Return values of this rank: (rank + 1) times those of rank 0."""
+    count = int(np.prod(shape))
+    return (np.arange(1, count + 1).reshape(shape) * (hvd.rank() + 1)).astype(dtype)
+
+
+def ranks_sum() -> int:
+    return hvd.size() * (hvd.size() + 1) // 2
+
+
+def reduction(array: Any, **options: Any) -> Callable[[], Any]:
+    return lambda: hvd.allreduce(tf.constant(array), **options)
+
+
+@case
+def reduces() -> None:
+    first = np.arange(1, 7).reshape(2, 3)
+    for dtype in ("float16", "float32", "float64", "int32", "int64", "uint8"):
+        tensor = own(2, 3, dtype=dtype)
+        for got in values_of(reduction(tensor, op=hvd.Sum)):
+            assert got.dtype == dtype and got.shape == (2, 3)
+            np.testing.assert_array_equal(got, first * ranks_sum())
+    for got in values_of(lambda: hvd.allreduce(tf.constant(own(2, 3)))):
+        np.testing.assert_allclose(got, first * ranks_sum() / hvd.size(), rtol=1e-6)
+    for op, factor in ((hvd.Min, 1), (hvd.Max, hvd.size())):
+        for got in values_of(reduction(own(2, 3), op=op)):
+            np.testing.assert_array_equal(got, first * factor)
+    for got in values_of(lambda: hvd.allreduce(tf.constant(3.0), op=hvd.Sum, prescale_factor=2.0)):
+        assert got.shape == () and got == 6 * hvd.size()
+
+
+@case
+def reduces_groups_of_several_dtypes() -> None:
+    def build() -> Any:
+        tensors = [own(3), own(2, dtype="float64"), own(4), own(1, dtype="int32")]
+        return hvd.grouped_allreduce([tf.constant(each) for each in tensors], op=hvd.Sum)
+
+    for got in values_of(build):
+        for each, length, dtype in zip(got, (3, 2, 4, 1), ("f4", "f8", "f4", "i4")):
+            assert each.dtype == np.dtype(dtype)
+            np.testing.assert_array_equal(each, np.arange(1, length + 1) * ranks_sum())
+
+
+@case
+def compresses() -> None:
+    def build() -> Any:
+        return hvd.allreduce(tf.constant(own(4)), compression=hvd.Compression.fp16, op=hvd.Sum)
+
+    for got in values_of(build):
+        assert got.dtype == np.float32
+        np.testing.assert_array_equal(got, np.arange(1, 5) * ranks_sum())
+
+
+@case
+def gathers_rows() -> None:
+    def build() -> Any:
+        rows = np.full((hvd.rank() + 1, 2), hvd.rank(), dtype=np.float32)
+        return hvd.allgather(tf.constant(rows)), hvd.grouped_allgather([tf.constant(rows)] * 2)
+
+    want = np.concatenate([np.full((each + 1, 2), each) for each in range(hvd.size())])
+    for one, two in values_of(build):
+        for each in (one, *two):
+            np.testing.assert_array_equal(each, want)
+
+
+@case
+def broadcasts() -> None:
+    root = hvd.size() - 1
+    for got in values_of(lambda: hvd.broadcast(tf.constant(own(3)), root)):
+        np.testing.assert_array_equal(got, np.arange(1, 4) * (root + 1))
+
+
+@case
+def exchanges_rows() -> None:
+    size, rank = hvd.size(), hvd.rank()
+
+    def build() -> Any:
+        rows = tf.constant(np.repeat(np.arange(size) + 10 * rank, 2).astype(np.float32))
+        return hvd.alltoall(rows, splits=tf.constant([2] * size)), hvd.alltoall(rows)
+
+    want = np.repeat(10 * np.arange(size) + rank, 2)
+    for (rows, counts), plain in values_of(build):
+        np.testing.assert_array_equal(rows, want)
+        np.testing.assert_array_equal(counts, [2] * size)
+        np.testing.assert_array_equal(plain, want)
+
+
+@case
+def scatters() -> None:
+    size, rank = hvd.size(), hvd.rank()
+
+    def build() -> Any:
+        tensor = tf.constant(own(2 * size, 3))
+        options = {"op": hvd.Sum}
+        return hvd.reducescatter(tensor, **options), hvd.grouped_reducescatter([tensor], **options)
+
+    want = np.arange(1, 6 * size + 1).reshape(2 * size, 3)[2 * rank : 2 * rank + 2] * ranks_sum()
+    for one, (other,) in values_of(build):
+        np.testing.assert_array_equal(one, want)
+        np.testing.assert_array_equal(other, want)
+
+
+@case
+def gradients_flow() -> None:
+    size, rank = hvd.size(), hvd.rank()
+
+    def gradient(collective: Callable[[Any], Any], rows: int) -> Callable[[], Any]:
+        def build() -> Any:
+            with tf.GradientTape() as tape:
+                x = tf.constant(np.ones((rows, 2), dtype=np.float64))
+                tape.watch(x)
+                y = collective(x)
+                loss = tf.reduce_sum(y * tf.cast(rank + 1, tf.float64))
+            return tape.gradient(loss, x)
+
+        return build
+
+    cases = [
+        (lambda x: hvd.allreduce(x, op=hvd.Sum), size, ranks_sum()),
+        (lambda x: hvd.allreduce(x), size, ranks_sum() / size),
+        (lambda x: hvd.allgather(x), rank + 1, ranks_sum() / size),
+        (lambda x: hvd.broadcast(x, 0), 3, 0 if rank else ranks_sum() / size),
+        (lambda x: hvd.alltoall(x, splits=[1] * size)[0], size, None),
+        (lambda x: hvd.reducescatter(x, op=hvd.Sum), size, None),
+    ]
+    for number, (collective, rows, want) in enumerate(cases):
+        for got in values_of(gradient(collective, rows)):
+            assert got.shape == (rows, 2), (number, got.shape)
+            if want is None:  # the gradient of row i comes from rank i
+                factor = size if number == 5 else 1
+                want_rows = factor * np.arange(1, size + 1).reshape(size, 1) * np.ones((1, 2))
+                np.testing.assert_allclose(got, want_rows)
+            else:
+                np.testing.assert_allclose(got, np.full((rows, 2), float(want)))
+
+
+@case
+def slices_are_gathered() -> None:
+    def build() -> Any:
+        values = np.full((1, 2), hvd.rank() + 1.0, dtype=np.float32)
+        slices = tf.IndexedSlices(
+            tf.constant(values), tf.constant([hvd.rank()]), tf.constant([9, 2])
+        )
+        reduced = hvd.allreduce(slices, op=hvd.Sum)
+        return reduced.values, reduced.indices
+
+    for values, indices in values_of(build):
+        np.testing.assert_array_equal(indices, np.arange(hvd.size()))
+        np.testing.assert_array_equal(values[:, 0], np.arange(hvd.size()) + 1)
+
+
+@case
+def process_sets_reduce_alone() -> None:
+    if hvd.size() == 1:
+        return
+    first = hvd.add_process_set([0])
+    if first.included():
+        for got in values_of(lambda: hvd.allreduce(tf.constant(own(3)), process_set=first)):
+            np.testing.assert_array_equal(got, [1, 2, 3])
+    hvd.remove_process_set(first)
+
+
+@case
+def numbers_are_tensors() -> None:
+    for got in values_of(lambda: (hvd.rank_op(), hvd.size_op(), hvd.local_rank_op())):
+        assert tuple(got) == (hvd.rank(), hvd.size(), hvd.local_rank())
+
+
+@case
+def objects_travel() -> None:
+    assert hvd.broadcast_object({"rank": hvd.rank()}, 0) == {"rank": 0}
+    assert hvd.allgather_object(hvd.rank()) == list(range(hvd.size()))
+
+
+@case
+def mismatches_are_errors() -> None:
+    try:
+        values_of(lambda: hvd.allreduce(tf.constant(own(2 + hvd.rank())), name="differs"))
+    except (hvd.MismatchError, tf.errors.OpError) as error:
+        assert "differs" in str(error), error
+    else:
+        assert hvd.size() == 1
+
+
+def main() -> None:
+    hvd.init()
+    for name in sys.argv[1:] or CASES:
+        CASES[name]()
+        hvd.barrier()
+    sys.stdout.write(f"passed {len(sys.argv[1:] or CASES)}\n")
+
+
+if __name__ == "__main__":
+    main()
