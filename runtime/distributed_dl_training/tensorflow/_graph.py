@@ -40,13 +40,17 @@ def run_collective(
 def collective_name(name: Optional[str], kind: str, tensors: Sequence[Any]) -> Optional[str]:
     """Return the name under which the ranks agree on a collective.
 
-    Nodes of a graph run in any order, so each needs a name; it is made of the names of the first
-    and last tensor, which are equal in equal programs.  In eager mode the order of calls decides.
+    Nodes of a graph run in any order, so each needs a name of its own.  Without one it is made of
+    the names of the first and last tensor, which are equal in equal programs; the graph numbers
+    those that occur again, as it does with its nodes.  In eager mode the order of calls decides.
     """
-    if name is not None or tf.executing_eagerly() or not tensors:
+    if tf.executing_eagerly() or not tensors:
         return name
-    ends = [tensors[0]] if len(tensors) == 1 else [tensors[0], tensors[-1]]
-    return ".".join([kind] + [str(tensor.name) for tensor in ends])
+    if name is None:
+        ends = [tensors[0]] if len(tensors) == 1 else [tensors[0], tensors[-1]]
+        name = ".".join([kind] + [str(tensor.name) for tensor in ends])
+    unique: str = tf.compat.v1.get_default_graph().unique_name(name)
+    return unique
 
 
 def gradient_name(name: Optional[str]) -> Optional[str]:
