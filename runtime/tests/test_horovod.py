@@ -5,6 +5,7 @@ Python that has a real Horovod (and DDLT_TEST_HOROVOD_MPIEXEC, its mpiexec), bot
 training included.
 """
 
+import csv
 import functools
 import json
 import os
@@ -56,6 +57,14 @@ def skip_unless_possible(engine: str) -> None:
     reason = why_not(engine, "torch")
     if reason is not None:
         pytest.skip(reason)
+
+
+def test_table_of_horovods_own_tests() -> None:
+    """What ci/horovod_tests.sh has found: each test ends with the alias as with Horovod."""
+    with open(os.path.join(HERE, "horovod_tests.csv")) as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 122
+    assert [row for row in rows if row["ours 2"] != row["horovod 2"] or not row["ours 2"]] == []
 
 
 @pytest.mark.parametrize("engine", ["mpi", "gloo"])
