@@ -87,29 +87,17 @@ def _editable(name: str) -> Optional[str]:
     return None
 
 
-def mirror(module: str, names: Dict[str, Any]) -> None:
-    """Put everything public of ``module`` into ``names``, the globals of an alias's module.
-
-    More than a star import gives: what ``__all__`` leaves out is there too.
-    Raises ImportError as the import does; one text for a module that is not written yet.
-    """
-    try:
-        source = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        text = f"distributed-dl-training {distributed_dl_training.__version__} has no {module}"
-        raise ImportError(f"{names['__name__']}: {text}", name=names["__name__"]) from error
-    names.update((name, getattr(source, name)) for name in dir(source) if name[:1] != "_")
-
-
 def mirror_torch(names: Dict[str, Any]) -> None:
-    """Put what ``horovod.torch`` has into ``names``: ours, then what Horovod's rules need."""
+    """Put what ``horovod.torch`` has into ``names``, the globals of one of its modules.
+
+    All public names of ours, then what Horovod's rules need.  Raises ImportError without torch.
+    """
     from distributed_dl_training import _missing
 
-    mirror("distributed_dl_training.torch", names)
+    source = importlib.import_module("distributed_dl_training.torch")
+    names.update((name, getattr(source, name)) for name in dir(source) if name[:1] != "_")
     names.update(importlib.import_module("distributed_dl_training.torch._horovod").NAMES)
-    _missing.refuse(names["__name__"], _missing.reasons("elastic"))
+    _missing.refuse(names["__name__"], _missing.refused(names["__name__"]))
 
 
 def _same(first: str, second: str) -> bool:
