@@ -59,7 +59,7 @@ class Handle:
 
     def enter(self, phase: str) -> None:
         """Write to the timeline that it leaves its phase and enters another, or none."""
-        row = self.request.name or f"unnamed {self.request.call}"
+        row = f"{self.request.call}.{self.request.name or 'noname'}"
         if self.phase:
             _timeline.current.end(row, self.phase)
         if phase:

@@ -6,6 +6,8 @@ is opened by this ``init`` keeps Horovod's rules: integers are averaged and scal
 of a reduction by Min, Max or Product is reduced likewise.
 """
 
+import os
+import sys
 import warnings
 from typing import Any, Optional, Sequence, Union
 
@@ -32,6 +34,8 @@ class HorovodVersionMismatchError(ImportError):
 def init(comm: Any = None, process_sets: Any = None) -> None:
     """Join the other ranks; a second call does nothing.  Raises as our own ``init``."""
     _session.join(comm, process_sets, True, horovod_rules=True)
+    if os.environ.get("HOROVOD_AUTOTUNE", "0") not in ("", "0") and _facts.rank() == 0:
+        sys.stderr.write("HOROVOD_AUTOTUNE has no effect here: nothing is tuned while a job runs\n")
 
 
 class ProcessSet(_session.ProcessSet):

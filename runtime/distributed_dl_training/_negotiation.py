@@ -137,6 +137,7 @@ class Negotiation:
 
     def begin(self, asked: CycleRequests) -> Cycle:
         """Begin a cycle, without waiting for other ranks.  Raises StallError."""
+        _timeline.current.mark_cycle()
         cache = self._cache
         assert asked.oldest is not None
         since = self._since(asked.oldest)

@@ -179,14 +179,14 @@ def start_timeline(path: str, mark_cycles: bool = False) -> None:
     """Write what happens to each tensor from now on to ``path``, as a Chrome trace (Perfetto).
 
     path: with ``{rank}`` in it each rank writes its own file, else rank 0 alone writes.
-    mark_cycles: as Horovod has it; without effect, as there are no cycles of a fixed length.
+    mark_cycles: write when a negotiation cycle starts.
 
-    DDLT_TIMELINE starts it with ``init``.
+    DDLT_TIMELINE starts it with ``init``, and marks cycles if DDLT_TIMELINE_MARK_CYCLES is 1.
     Raises NotInitializedError, ValueError if one is running, and OSError if the file cannot be
     written.
     """
     engine = _current().world.engine
-    _timeline.start_timeline(path, engine.rank, engine.size)
+    _timeline.start_timeline(path, engine.rank, engine.size, mark_cycles)
 
 
 def stop_timeline() -> None:

@@ -18,12 +18,12 @@ from typing import Any, Deque, Dict, List, Mapping, NamedTuple, Optional, TextIO
 
 LONGEST_QUEUE = 200000  # events that may wait to be written, about 40 MB
 MOST_ROWS = 10000  # tensors with a row of their own; the others share one
-_INTERVAL = 0.25  # seconds between writes
+_INTERVAL = 0.05  # seconds between writes
 _PATIENCE = 10.0  # seconds that close() waits for a slow disk
 
 
 class _Event(NamedTuple):
-    kind: str  # B begin, E end
+    kind: str  # B begin, E end, i instant
     tensor: str
     text: str
     time: float
@@ -40,6 +40,9 @@ class Off:
     def end(self, tensor: str, phase: str) -> None:
         """Do nothing."""
 
+    def mark_cycle(self) -> None:
+        """Do nothing."""
+
     def close(self) -> None:
         """Do nothing."""
 
@@ -47,17 +50,19 @@ class Off:
 class Timeline:
     """Writes one rank's events to ``path``; any thread may call it.
 
-    A call stores a tuple; a thread writes them four times a second.  If it cannot keep up, or
+    A call stores a tuple; a thread writes them twenty times a second.  If it cannot keep up, or
     the disk is full, events are dropped and counted, never waited for.
 
     path: ``{rank}`` in it is replaced by the rank.  An earlier file is overwritten.
+    marks_cycles: write when a negotiation cycle starts.
     Raises OSError if the file cannot be opened.
     """
 
     on = True
 
-    def __init__(self, path: str, rank: int, size: int) -> None:
+    def __init__(self, path: str, rank: int, size: int, marks_cycles: bool = False) -> None:
         self.path = path.replace("{rank}", str(rank))
+        self._marks_cycles = marks_cycles
         self._rank = rank
         self._pid = os.getpid()
         self._queue: Deque[_Event] = deque()
@@ -77,6 +82,11 @@ class Timeline:
     def end(self, tensor: str, phase: str) -> None:
         """Note that ``phase`` of ``tensor`` ends now, and with it what began inside it."""
         self._add("E", tensor, phase)
+
+    def mark_cycle(self) -> None:
+        """Note that a negotiation cycle starts now, if cycles are to be marked."""
+        if self._marks_cycles:
+            self._add("i", "", "CYCLE_START")
 
     def close(self) -> None:
         """Write what is left and complete the file; waits for a slow disk 10 s at most."""
@@ -129,6 +139,9 @@ class _Writer:
         """Write ``events`` in order.  Raises OSError."""
         for event in events:
             moment = (event.time + wall) * 1e6
+            if event.kind == "i":
+                self._event("i", 0, moment, event.text, s="p")
+                continue
             row = self._row(event.tensor)
             phases = self._open.setdefault(row, [])
             if event.kind == "B":
@@ -199,8 +212,6 @@ def wanted_path(environ: Mapping[str, str]) -> Optional[str]:
     ``DYNAMIC`` is Horovod's word for one that the program starts itself: none yet.
     """
     path = environ.get("DDLT_TIMELINE") or environ.get("HOROVOD_TIMELINE")
-    if path == "DYNAMIC":  # Horovod's word for: when start_timeline() is called
-        return None
     return None if not path or path == "DYNAMIC" else path
 
 
@@ -211,10 +222,11 @@ def start_from_environ(rank: int, size: int, environ: Mapping[str, str] = os.env
     """
     path = wanted_path(environ)
     if path is not None and not current.on:
-        start_timeline(path, rank, size)
+        marks = [environ.get(f"{prefix}_TIMELINE_MARK_CYCLES") for prefix in ("DDLT", "HOROVOD")]
+        start_timeline(path, rank, size, (marks[0] or marks[1] or "0") != "0")
 
 
-def start_timeline(path: str, rank: int, size: int) -> None:
+def start_timeline(path: str, rank: int, size: int, marks_cycles: bool = False) -> None:
     """Start a timeline into ``path``: on rank 0 alone, or on each if ``{rank}`` is in the path.
 
     Raises ValueError if one is running, OSError if the file cannot be opened.
@@ -225,7 +237,7 @@ def start_timeline(path: str, rank: int, size: int) -> None:
             raise ValueError("a timeline is running already; call stop_timeline() first")
         if rank == 0 or "{rank}" in path:
             try:
-                current = Timeline(path, rank, size)
+                current = Timeline(path, rank, size, marks_cycles)
             except OSError as error:
                 text = f"the timeline cannot be written: {error.strerror}"
                 raise OSError(error.errno, text, error.filename) from error

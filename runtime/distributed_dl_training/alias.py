@@ -88,35 +88,29 @@ def _editable(name: str) -> Optional[str]:
     return None
 
 
-def mirror(module: str, names: Dict[str, Any]) -> None:
-    """Put everything public of ``module`` into ``names``, the globals of an alias's module.
-
-    More than a star import gives: what ``__all__`` leaves out is there too.
-    Raises ImportError as the import does; one text for a module that is not written yet.
-    """
-    try:
-        source = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        text = f"distributed-dl-training {distributed_dl_training.__version__} has no {module}"
-        raise ImportError(f"{names['__name__']}: {text}", name=names["__name__"]) from error
-    names.update((name, getattr(source, name)) for name in dir(source) if name[:1] != "_")
-
-
 def mirror_torch(names: Dict[str, Any]) -> None:
-    """Put what ``horovod.torch`` has into ``names``."""
+    """Put what ``horovod.torch`` has into ``names``, the globals of one of its modules."""
     mirror_framework("torch", names)
 
 
 def mirror_framework(framework: str, names: Dict[str, Any]) -> None:
-    """Put what ``horovod.FRAMEWORK`` has into ``names``: ours, then what Horovod's rules need."""
-    from distributed_dl_training import _missing
+    """Put what ``horovod.FRAMEWORK`` has into ``names``, the globals of one of its modules.
 
+    All public names of ours, then what Horovod's rules need.  Raises ImportError without the
+    framework.
+    """
     mirror(f"distributed_dl_training.{framework}", names)
     rules = "distributed_dl_training.torch._horovod" if framework == "torch" else _RULES
     names.update(importlib.import_module(rules).NAMES)
-    _missing.refuse(names["__name__"], _missing.reasons("elastic"))
+
+
+def mirror(module: str, names: Dict[str, Any]) -> None:
+    """Put all public names of ``module`` into ``names``, and refuse those of Horovod's table."""
+    from distributed_dl_training import _missing
+
+    source = importlib.import_module(module)
+    names.update((name, getattr(source, name)) for name in dir(source) if name[:1] != "_")
+    _missing.refuse(names["__name__"], _missing.refused(names["__name__"]))
 
 
 def _same(first: str, second: str) -> bool:

@@ -5,11 +5,13 @@ Python that has a real Horovod (and DDLT_TEST_HOROVOD_MPIEXEC, its mpiexec), bot
 training included.
 """
 
+import csv
 import functools
 import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from typing import Any, Dict, List, Tuple
 
@@ -58,6 +60,14 @@ def skip_unless_possible(engine: str) -> None:
         pytest.skip(reason)
 
 
+def test_table_of_horovods_own_tests() -> None:
+    """What ci/horovod_tests.sh has found: each test ends with the alias as with Horovod."""
+    with open(os.path.join(HERE, "horovod_tests.csv")) as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 122
+    assert [row for row in rows if row["ours 2"] != row["horovod 2"] or not row["ours 2"]] == []
+
+
 @pytest.mark.parametrize("engine", ["mpi", "gloo"])
 def test_the_numbers_of_a_real_horovod(engine: str) -> None:
     skip_unless_possible(engine)
@@ -80,6 +90,50 @@ def test_ranks_have_equal_weights(engine: str) -> None:
     trained = [name for name in numbers[0] if name.startswith(("training", "embedding"))]
     assert len(trained) == 16
     assert all(each[name] == numbers[0][name] for each in numbers for name in trained)
+
+
+# Prints the public names that each module of a real Horovod defines, refused modules aside.
+LIST_NAMES = """
+import importlib, json, pkgutil, sys, types
+import horovod
+sys.path.append(sys.argv[1])
+from distributed_dl_training import _missing
+IMPORTED = ("HorovodBasics", "MPI", "TYPE_CHECKING")  # values without a module
+packages, names = ["horovod"], []
+while packages:
+    module = importlib.import_module(packages.pop())
+    for info in pkgutil.iter_modules(getattr(module, "__path__", ())):
+        name = f"{module.__name__}.{info.name}"
+        if info.name not in _missing.refused(module.__name__):
+            packages.append(name)
+    for name, value in vars(module).items():
+        home = getattr(value, "__module__", module.__name__)
+        own = home == module.__name__ and not isinstance(value, types.ModuleType)
+        if name[0] != "_" and name not in IMPORTED and own:
+            names.append([module.__name__, name])
+print(json.dumps(names))
+"""
+# Prints those of them that the alias neither has nor refuses with a reason.
+FIND_NAMES = """
+import importlib, json, sys
+for module, name in json.load(sys.stdin):
+    try:
+        getattr(importlib.import_module(module), name)
+    except (AttributeError, ImportError) as error:
+        if "docs/api.md" not in str(error):
+            print(module, name)
+"""
+
+
+@pytest.mark.skipif(not REAL, reason="DDLT_TEST_HOROVOD names no Python with a real Horovod")
+def test_each_public_name_is_there_or_refused() -> None:
+    home = os.path.dirname(os.path.dirname(ALIAS))
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    names = subprocess.check_output([REAL, "-c", LIST_NAMES, home], env=environ)
+    assert len(json.loads(names.decode())) > 100
+    environ["PYTHONPATH"] = os.pathsep.join([home, ALIAS])
+    absent = subprocess.check_output([sys.executable, "-c", FIND_NAMES], input=names, env=environ)
+    assert absent == b""
 
 
 @pytest.mark.skipif(not REAL, reason="DDLT_TEST_HOROVOD names no Python with a real Horovod")

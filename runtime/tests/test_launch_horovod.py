@@ -21,7 +21,7 @@ from launching import Launched, job_environ, launch, program, wait_until
 
 NAMES = ["RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE", "CONTROLLER"]
 IDLE = (
-    "--autotune --cycle-time-ms 5 --hierarchical-allgather --timeline-mark-cycles --disable-cache"
+    "--autotune --cycle-time-ms 5 --hierarchical-allgather --disable-cache"
     " --log-level INFO --num-nccl-streams 2"
 ).split()
 WAYS = ["--gloo", pytest.param("--mpi", marks=pytest.mark.skipif(
@@ -104,10 +104,12 @@ def test_every_option_of_horovod_is_known():
 
 
 def test_options_that_become_variables():
-    words = ["--no-stall-check", "--mpi-threads-disable", "--gloo-timeout-seconds", "7"]
-    names = ["DDLT_STALL_CHECK_DISABLE", "DDLT_MPI_THREADS_DISABLE", "DDLT_INIT_TIMEOUT_SECONDS"]
+    words = ["--no-stall-check", "--mpi-threads-disable", "--timeline-mark-cycles"]
+    words += ["--gloo-timeout-seconds", "7"]
+    names = ["STALL_CHECK_DISABLE", "MPI_THREADS_DISABLE", "TIMELINE_MARK_CYCLES"]
+    names = [f"DDLT_{name}" for name in [*names, "INIT_TIMEOUT_SECONDS"]]
     result = launch("--gloo", "-np", "1", *words, *program("report", *names))
-    assert reports(result.out)[0]["environ"] == dict(zip(names, ["1", "1", "7.0"]))
+    assert reports(result.out)[0]["environ"] == dict(zip(names, ["1", "1", "1", "7.0"]))
 
 
 def test_config_file(tmp_path):

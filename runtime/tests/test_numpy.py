@@ -238,7 +238,7 @@ def test_timeline(engine, tmp_path):
     path = tmp_path / "timeline.json"
     with pytest.raises(OSError, match="cannot be written"):
         hvd.start_timeline(str(tmp_path / "nowhere" / "timeline.json"))
-    hvd.start_timeline(str(path))
+    hvd.start_timeline(str(path), mark_cycles=True)
     hvd.allreduce(np.ones(2), name="gradient")
     with pytest.raises(TypeError):
         hvd.allreduce(np.ones(2, dtype="i4"), name="refused")
@@ -246,21 +246,22 @@ def test_timeline(engine, tmp_path):
     hvd.allreduce(np.ones(2), name="later")
     events = json.loads(path.read_text())
     rows = {each["tid"]: each["args"]["name"] for each in events if each["name"] == "thread_name"}
-    told = [(rows[each["tid"]], each["ph"], each.get("name")) for each in events if "ts" in each]
+    told = [(rows[each["tid"]], each["ph"], each["name"]) for each in events if each["ph"] in "BE"]
+    assert "CYCLE_START" in [each["name"] for each in events if each["ph"] == "i"]
     phases = ["NEGOTIATE_ALLREDUCE", f"{engine.name.upper()}_ALLREDUCE"]
-    assert [(ph, name) for row, ph, name in told if row == "gradient"] == [
+    assert [(ph, name) for row, ph, name in told if row == "allreduce.gradient"] == [
         ("B", phases[0]),
         ("E", phases[0]),
         ("B", phases[1]),
         ("E", phases[1]),
     ]
-    assert [ph for row, ph, _ in told if row == "refused"] == ["B", "E"]
+    assert [ph for row, ph, _ in told if row == "allreduce.refused"] == ["B", "E"]
     assert "later" not in path.read_text()
 
 
 @pytest.mark.skipif(sys.version_info < (3, 7), reason="modules have no __getattr__ before 3.7")
 def test_what_is_not_there_yet_says_so():
-    with pytest.raises(AttributeError, match=r"numpy has no Adasum yet: use op=Average"):
+    with pytest.raises(AttributeError, match=r"numpy has no Adasum: use op=Average"):
         _ = hvd.Adasum
     with pytest.raises(AttributeError, match="has no attribute 'no_such_name'"):
         _ = hvd.no_such_name

@@ -41,6 +41,7 @@ _SWITCHES = (
     "DDLT_INIT_TIMEOUT_SECONDS",
     "DDLT_MPI_THREADS_DISABLE",
     "DDLT_STALL_CHECK_DISABLE",
+    "DDLT_TIMELINE_MARK_CYCLES",
 )
 
 
@@ -91,6 +92,9 @@ def _add_engine_and_output(parser: argparse.ArgumentParser) -> None:
     add("--output-filename", metavar="DIR", help=text)
     text = "write a Chrome trace of rank 0; of every rank, if F holds {rank}"
     add("--timeline-filename", metavar="F", help=text)
+    marks: Dict[str, Any] = {"dest": "DDLT_TIMELINE_MARK_CYCLES", "action": "store_const"}
+    add("--timeline-mark-cycles", const="1", help="mark negotiation cycles in it", **marks)
+    add("--no-timeline-mark-cycles", const="0", help="do not mark them", **marks)
     text = "give no rank any input; else rank 0 reads the launcher's"
     add("--no-stdin", action="store_true", help=text)
 

@@ -26,8 +26,6 @@ _IDLE: Sequence[Tuple[str, int, str]] = (
         )
     ),
     ("--cycle-time-ms", 1, "there are no cycles of a fixed length"),
-    ("--timeline-mark-cycles", 0, "there are no cycles of a fixed length"),
-    ("--no-timeline-mark-cycles", 0, "there are no cycles of a fixed length"),
     ("--hierarchical-allgather", 0, "the way of an allgather is the MPI library's"),
     ("--no-hierarchical-allgather", 0, "the way of an allgather is the MPI library's"),
     ("--torus-allreduce", 0, "NCCL chooses its own way"),
@@ -79,7 +77,7 @@ _CONFIG: Dict[Tuple[str, str], Tuple[str, str]] = {
     ("autotune", "bayes_opt_max_samples"): ("--autotune-bayes-opt-max-samples", "X"),
     ("autotune", "gaussian_process_noise"): ("--autotune-gaussian-process-noise", "X"),
     ("timeline", "filename"): ("--timeline-filename", "X"),
-    ("timeline", "mark_cycles"): ("--timeline-mark-cycles", ""),
+    ("timeline", "mark_cycles"): ("--timeline-mark-cycles", "--no-timeline-mark-cycles"),
     ("stall_check", "enabled"): ("--stall-check", "--no-stall-check"),
     ("stall_check", "warning_time_seconds"): ("--stall-check-warning-time-seconds", "X"),
     ("stall_check", "shutdown_time_seconds"): ("--stall-check-shutdown-time-seconds", "X"),

@@ -4,8 +4,10 @@ See :mod:`distributed_dl_training.alias`.  A real Horovod that lies elsewhere on
 never hidden: this package refuses to be imported then, and names it.
 """
 
+import sys as _sys
 from typing import Any
 
+from distributed_dl_training import _missing
 from distributed_dl_training import alias as _alias
 
 __ddlt_alias__ = True
@@ -21,6 +23,8 @@ if _real is not None:
         " one",
         name="horovod",
     )
+
+_sys.meta_path.append(_missing.RefusedModules())  # last: for what no other finder has
 
 
 def run(*args: Any, **kwargs: Any) -> Any:

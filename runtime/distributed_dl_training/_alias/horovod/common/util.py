@@ -6,6 +6,8 @@ import os
 from contextlib import contextmanager
 from typing import Any, Iterator, List, Optional, Sequence
 
+from distributed_dl_training import _missing
+
 __all__ = [
     "ccl_built",
     "check_extension",
@@ -22,7 +24,7 @@ __all__ = [
     "split_list",
 ]
 
-
+_missing.refuse(__name__, _missing.refused(__name__))
 _cache = functools.lru_cache(maxsize=None)
 
 

@@ -7,13 +7,7 @@ from distributed_dl_training.launch._cli import main
 
 __all__ = ["run_commandline"]
 
-_missing.refuse(
-    __name__,
-    dict.fromkeys(
-        ["_run", "parse_args", "run_controller"],
-        "call run_commandline(), or horovod.run(function, np=...)",
-    ),
-)
+_missing.refuse(__name__, _missing.refused(__name__))
 
 
 def run_commandline() -> None:

@@ -1,5 +1,0 @@
-"""``horovod.mxnet``: everything that ``distributed_dl_training.mxnet`` has."""
-
-from distributed_dl_training.alias import mirror as _mirror
-
-_mirror("distributed_dl_training.mxnet", globals())
