@@ -199,8 +199,6 @@ def wanted_path(environ: Mapping[str, str]) -> Optional[str]:
     ``DYNAMIC`` is Horovod's word for one that the program starts itself: none yet.
     """
     path = environ.get("DDLT_TIMELINE") or environ.get("HOROVOD_TIMELINE")
-    if path == "DYNAMIC":  # Horovod's word for: when start_timeline() is called
-        return None
     return None if not path or path == "DYNAMIC" else path
 
 
