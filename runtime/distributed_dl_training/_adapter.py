@@ -1,6 +1,6 @@
 """What a framework is to the collectives: its tensors, and how they are read and made."""
 
-from typing import Any, NamedTuple, Optional, Tuple
+from typing import Any, Callable, NamedTuple, Optional, Tuple
 
 from distributed_dl_training._core import Array, Protocol
 
@@ -25,9 +25,11 @@ class Adapter(Protocol):
 
     views: whether what ``make`` returns is ``flat`` itself in another shape, so that it can be made
         before the result is there.
+    handle: makes an ArrayHandle of an executor, what it is asked for, ``flat`` and its tensor.
     """
 
     views: bool
+    handle: Callable[..., Any]
 
     def read(self, tensor: Any) -> Local:
         """Return ``tensor`` without changing it."""
@@ -38,10 +40,6 @@ class Adapter(Protocol):
 
         in_place: it must be the memory itself, and no copy.
         """
-        raise NotImplementedError
-
-    def handle(self, executor: Any, last: Any, flat: Array, tensor: Any) -> Any:
-        """Return an ArrayHandle for ``flat``, which ``flat`` has returned for ``tensor``."""
         raise NotImplementedError
 
     def write(self, tensor: Any) -> Optional[Array]:

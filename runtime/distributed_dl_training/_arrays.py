@@ -21,6 +21,7 @@ class Arrays:
     """numpy's adapter."""
 
     views = True
+    handle = ArrayHandle
 
     def read(self, tensor: "ArrayLike") -> Local:
         if type(tensor) is numpy.ndarray:
@@ -53,9 +54,6 @@ class Arrays:
         if tensor.dtype is not last.dtype or tensor.dtype not in _NAMES:
             return None
         return tensor if tensor.ndim == 1 else tensor.reshape(-1)
-
-    def handle(self, executor: Any, last: Any, flat: Array, tensor: Any) -> Any:
-        return ArrayHandle(executor, last, flat)
 
     def write(self, tensor: Any) -> Optional[Array]:
         return None  # nothing in this module changes its arguments

@@ -205,7 +205,8 @@ class Controller(RequestQueue):
         opening.reset()
         handle.opening = opening
         # From here on it is taken from this thread if it is interrupted.
-        self._direct[threading.get_ident()] = handle
+        me = threading.get_ident()
+        self._direct[me] = handle
         if not has_turn():
             return
         opening.begin(handle)
@@ -229,9 +230,9 @@ class Controller(RequestQueue):
         if not opening.steady:
             self._negotiation.note(opening)
         handle.settled = True
-        self._finish_directly(handle)
+        self._finish_directly(handle, me)
 
-    def _finish_directly(self, handle: Handle) -> None:
+    def _finish_directly(self, handle: Handle, me: int) -> None:
         """Let a handle be done; a thread that is interrupted in this may do it again."""
         try:
             self._incoming.remove(handle)
@@ -248,7 +249,7 @@ class Controller(RequestQueue):
         if self._active_threads.waiting:  # who waits from now on sees that it is done
             with self._lock:
                 self._active_threads.wake()
-        self._direct.pop(threading.get_ident(), None)
+        self._direct.pop(me, None)
 
     def _give_turn(self) -> None:
         """Give back the turn, if this thread has it, and what it has begun with it.
@@ -273,7 +274,7 @@ class Controller(RequestQueue):
     def _end_directly(self, handle: Handle, opening: Repeated) -> None:
         """Finish a cycle that this thread has begun, or leave it to the communication thread."""
         if handle.settled:
-            self._finish_directly(handle)
+            self._finish_directly(handle, threading.get_ident())
             return
         opening.leave()
         self._negotiation.forget_openings()

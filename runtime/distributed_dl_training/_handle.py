@@ -109,12 +109,15 @@ class ArrayHandle(Handle):
     finish = None
     value: Optional[Array] = None
 
-    def __init__(self, executor: Executor, reduction: ArrayRequest, source: Array) -> None:
-        """source: the array, flat and contiguous."""
+    def __init__(
+        self, executor: Executor, reduction: ArrayRequest, source: Array, tensor: Any = None
+    ) -> None:
+        """source: the array, flat and contiguous; tensor: what the program calls it."""
         self._executor = executor
         self.request = reduction.request
         self.reduction = reduction
         self.source = source
+        self.tensor = tensor
 
     def __getattr__(self, name: str) -> Any:
         """Make ``work`` when it is asked for first, by the thread whose turn it is."""

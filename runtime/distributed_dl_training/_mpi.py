@@ -3,7 +3,7 @@
 import threading
 import time
 from itertools import accumulate
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import numpy
 
@@ -75,26 +75,11 @@ def load_mpi(threads: bool = True) -> Any:
     return MPI
 
 
-class _Started:
+class _Collective(Transfer):
     """A nonblocking collective; it keeps the arrays alive that MPI still uses."""
 
-    def __init__(self, mpi: Any, request: Any, *arrays: Any) -> None:
-        self._mpi = mpi
-        self._request = request
-        self._arrays = arrays
-
-    def done(self) -> bool:
-        try:
-            return bool(self._request.Test())
-        except self._mpi.Exception as error:
-            raise PeerLostError(f"MPI: {error}") from error
-
-
-class _Reduction(Transfer):
-    """A nonblocking allreduce."""
-
-    def __init__(self, mpi: Any, comm: Any, target: Any, operation: Any) -> None:
-        super().__init__(comm.Iallreduce, mpi.IN_PLACE, target, operation)
+    def __init__(self, mpi: Any, call: Callable[..., Any], *arguments: Any) -> None:
+        super().__init__(call, *arguments)
         self._mpi = mpi
 
     def done(self) -> bool:
@@ -174,12 +159,11 @@ class MpiEngine:
         self, comm: Any, words: Array, values: Optional[Array], op: Optional[Op]
     ) -> List[Transfer]:
         mpi = self._mpi
-        target = [words, words.size, mpi.INT64_T]
-        transfers: List[Transfer] = [_Reduction(mpi, comm, target, mpi.BAND)]
+        pairs = [([words, words.size, mpi.INT64_T], mpi.BAND)]
         if values is not None and op is not None:
             target = [values, values.size, self._datatype(values)]
-            transfers.append(_Reduction(mpi, comm, target, getattr(mpi, _OPERATIONS[op])))
-        return transfers
+            pairs.append((target, getattr(mpi, _OPERATIONS[op])))
+        return [_Collective(mpi, comm.Iallreduce, mpi.IN_PLACE, *pair) for pair in pairs]
 
     def _progress(self) -> None:
         """Let MPI make progress: other ranks may need it to come as far."""
@@ -190,14 +174,14 @@ class MpiEngine:
 
     def start_gather(self, data: Array, counts: Sequence[int], result: Array) -> Pending:
         mpi = self._mpi
-        if counts.count(data.size) == self.size:
-            target = [result, data.size, mpi.BYTE]
-            request = self._control.Iallgather([data, data.size, mpi.BYTE], target)
-            return _Started(mpi, request, data, result)
-        starts = [0] + list(accumulate(counts))[:-1]
         source = [data, data.size, mpi.BYTE]
-        target = [result, (list(counts), starts), mpi.BYTE]
-        return _Started(mpi, self._control.Iallgatherv(source, target), data, result)
+        call, layout = self._control.Iallgather, data.size
+        if counts.count(data.size) < self.size:
+            starts = [0] + list(accumulate(counts))[:-1]
+            call, layout = self._control.Iallgatherv, (list(counts), starts)
+        gather = _Collective(mpi, call, source, [result, layout, mpi.BYTE])
+        gather.start()
+        return gather
 
     def allreduce(self, values: Array, op: Op) -> None:
         datatype = self._datatype(values)

@@ -240,6 +240,7 @@ class Repeated(Opening):
     value_kind: of the request's values.
     changes: of the cache, that it was made for.
     carries: there are values that travel along.
+    unscaled: they travel as they are.
     plain: what they are reduced to is the result of an ArrayHandle.
     steady: to agree on it changes nothing of what is predicted.
     """
@@ -268,6 +269,7 @@ class Repeated(Opening):
         # The same object, which is compared faster.
         self.value_kind = self.kind if kind == self.kind else kind
         self.carries = kind is not None
+        self.unscaled = self.carries and request.prescale == 1.0
         scaled = request.op == Op.AVERAGE.value or request.postscale != 1.0
         self.plain = self.carries and not scaled and len(request.shape) == 1
 
@@ -289,7 +291,7 @@ class Repeated(Opening):
 
         What is said need not be said anew: it is left where all say the same.
         """
-        if type(handle) is ArrayHandle and self.carries and handle.reduction.prescale == 1.0:
+        if self.unscaled and isinstance(handle, ArrayHandle):
             self._values[:] = handle.source
         elif self.carries:
             self.carry(handle)

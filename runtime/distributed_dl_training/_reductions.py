@@ -26,18 +26,6 @@ class ArrayReduction:
     framework has them.
     """
 
-    __slots__ = (
-        "dtype",
-        "given_op",
-        "given_postscale",
-        "given_prescale",
-        "op",
-        "postscale",
-        "prescale",
-        "request",
-        "shape",
-    )
-
     def __init__(
         self,
         shape: Tuple[int, ...],

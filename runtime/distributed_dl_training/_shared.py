@@ -97,29 +97,29 @@ class SharedMemory:
         return nbytes <= _LONGEST
 
 
-class _Views(NamedTuple):
-    """One half of the memory, as an exchange sees it; rows are by rank.
+class _Views:
+    """One half of the memory, as an exchange sees it: words of all ranks, values, and the results.
 
-    words: of all ranks, as bytes and as int64.
-    result: the node's words and values, as bytes.
+    Rows are by rank.
     """
 
-    half: _Half
-    own_words: memoryview
-    own_values: memoryview
-    words: memoryview
-    word_rows: Array
-    value_rows: Sequence[Array]
-    result_words: memoryview
-    result_values: memoryview
-
-
-class _Writes(NamedTuple):
-    """Arguments of ``operator.setitem``, one list of each."""
-
-    targets: List[Any]
-    keys: List[Any]
-    values: List[Any]
+    def __init__(
+        self, memory: SharedMemory, half: _Half, words: Array, values: Optional[Array]
+    ) -> None:
+        rank, size, segments = memory.rank, memory.size, half.segments
+        nbytes, more = words.nbytes, 0 if values is None else values.nbytes
+        first = (size + 1) * nbytes  # of the values
+        self.half = half
+        self.own_words = segments[rank * nbytes : (rank + 1) * nbytes]
+        self.own_values = segments[first + rank * more : first + (rank + 1) * more]
+        self.words = segments[: size * nbytes]
+        self.word_rows = numpy.frombuffer(self.words, numpy.int64).reshape(size, -1)
+        self.value_rows: Any = ()
+        if values is not None:
+            flat = numpy.frombuffer(segments, values.dtype, size * values.size, first)
+            self.value_rows = flat.reshape(size, -1)
+        self.result_words = segments[size * nbytes : first]
+        self.result_values = segments[first + size * more : first + (size + 1) * more]
 
 
 class SharedReduction(Transfer):
@@ -150,7 +150,7 @@ class SharedReduction(Transfer):
         self._ufunc = None if op is None else _reduce.UFUNCS[op]
         self._quietly = memory.quietly
         self._own_words, self._own_values = _bytes(words), _bytes(values)
-        self._views = [_views(memory, half, words, values) for half in memory.halves]
+        self._views = [_Views(memory, half, words, values) for half in memory.halves]
         self._writes = [
             self._prepare_writes(views, words) for words in (True, False) for views in self._views
         ]
@@ -164,14 +164,17 @@ class SharedReduction(Transfer):
         self._number = self._tests = 0
         self._all_said = b""
 
-    def _prepare_writes(self, views: _Views, words: bool) -> _Writes:
-        """Return what writes the segment, with the words or without, and the flag of this rank."""
+    def _prepare_writes(self, views: _Views, words: bool) -> List[List[Any]]:
+        """Return what writes the segment, with the words or without, and the flag of this rank.
+
+        Three lists: the arguments of ``operator.setitem``.
+        """
         memory, whole = self._memory, slice(None)
         writes = [[views.own_words, whole, self._own_words]] if words else []
         if self._values is not None:
             writes.append([views.own_values, whole, self._own_values])
         writes.append([views.half.flags, memory.rank, 0])
-        return _Writes(*(list(column) for column in zip(*writes)))
+        return [list(column) for column in zip(*writes)]
 
     def start(self) -> None:
         memory = self._memory
@@ -197,7 +200,7 @@ class SharedReduction(Transfer):
 
     def disarm(self) -> None:
         for writes in self._writes:
-            writes.targets.clear()
+            writes[0].clear()
 
     def done(self) -> bool:
         if self._flags.tobytes() != self._complete:
@@ -265,28 +268,6 @@ def _bytes(array: Optional[Array]) -> memoryview:
         return memoryview(b"")
     data: Any = array.view(numpy.uint8)
     return memoryview(data)
-
-
-def _views(memory: SharedMemory, half: _Half, words: Array, values: Optional[Array]) -> _Views:
-    """Return where ``words`` and ``values`` lie in a half: first the words of all ranks."""
-    rank, size, segments = memory.rank, memory.size, half.segments
-    nbytes, more = words.nbytes, 0 if values is None else values.nbytes
-    first = (size + 1) * nbytes
-    rows = numpy.frombuffer(segments, numpy.int64, size * words.size).reshape(size, -1)
-    value_rows: Any = ()
-    if values is not None:
-        flat = numpy.frombuffer(segments, values.dtype, size * values.size, first)
-        value_rows = flat.reshape(size, -1)
-    return _Views(
-        half,
-        segments[rank * nbytes : (rank + 1) * nbytes],
-        segments[first + rank * more : first + (rank + 1) * more],
-        segments[: size * nbytes],
-        rows,
-        value_rows,
-        segments[size * nbytes : first],
-        segments[first + size * more : first + (size + 1) * more],
-    )
 
 
 def share(

@@ -27,7 +27,7 @@ class Arithmetic(Protocol):
     postscale: float
 
 
-class Allreduce:
+class Allreduce(Work):
     """Tensors to be reduced; several of them if they were asked for as a group.
 
     sources: flat and contiguous, in this order in ``target``.
@@ -35,7 +35,7 @@ class Allreduce:
     arena: the array that ``target`` is a segment of, if it lies in one.
     start: the target's first element in ``arena``.
 
-    Several of these are carried out together: see ``_fusion``.
+    ``_fusion`` carries several of these out together; ``run`` does nothing.
     """
 
     arena: Optional[Array] = None
@@ -55,9 +55,6 @@ class Allreduce:
         """Note where in an arena its target lies; None: other ranks have one, and this one none."""
         self.arena, self.start = arena, start
         return self
-
-    def run(self, engine: Engine) -> None:
-        """Do nothing: Fusion carries it out, together with others."""
 
 
 def zeros(request: Request, local_rank: int) -> Allreduce:
@@ -85,16 +82,11 @@ def _zeros(count: int, dtype: str, local_rank: int) -> Any:
     return numpy.zeros(count, dtype=dtype_named(dtype))
 
 
-class Nothing:
+class Nothing(Work):
     """Only the agreement counts, as for a barrier; or all has been done and ``value`` is there."""
-
-    __slots__ = ("value",)
 
     def __init__(self, value: Any = None) -> None:
         self.value = value
-
-    def run(self, engine: Engine) -> None:
-        """Do nothing: to agree is to wait for everybody."""
 
 
 class Subset:

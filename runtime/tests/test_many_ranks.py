@@ -113,6 +113,11 @@ def test_steps_of_equal_ranks(count):
         requests = named(count)
         record = recorded([requests] * 2, [named(count)] * 2)
         assert len(record) == 2  # a reduction each: ranks that agree gather nothing
+        tracemalloc.start()
+        agree(make(Recorded(RANKS, record)), named(count))
+        memory = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert memory < 10 << 20, memory
         negotiation = make(Recorded(RANKS, record))
         items, cpu = agree(negotiation, requests)
         assert [item.request for item in items] == requests

@@ -24,9 +24,10 @@ SIGNED = b"s" * 16
 
 def asked(values, op=Op.SUM, prescale=1.0, postscale=1.0, name="x"):
     """Return a handle for values, which are reduced elsewhere."""
-    request = Request("allreduce", name, values.dtype.name, values.shape, op.value)
+    factors = prescale, postscale
+    request = Request("allreduce", name, values.dtype.name, values.shape, op.value, *factors)
     target = np.full(values.size, 7, values.dtype)
-    return Handle(request, Allreduce([values.reshape(-1)], target, op, prescale, postscale))
+    return Handle(request, Allreduce([values.reshape(-1)], target, op, *factors))
 
 
 def asked_array(values, op, prescale, postscale):
@@ -109,7 +110,7 @@ def test_signatures(size):
 def test_values_that_travel_along(dtype, op, factors, size, way):
     chance = np.random.RandomState(3)
     drawn = (chance.standard_normal((3, size, 2, 5)) * 3).astype(dtype)
-    request = asked(drawn[0][0], op).request
+    request = asked(drawn[0][0], op, *factors).request
 
     def body(engine):
         state = state_for(request)

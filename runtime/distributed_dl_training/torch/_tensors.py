@@ -13,6 +13,20 @@ from distributed_dl_training._handle import ArrayHandle, Handle
 from distributed_dl_training._memory import ON_DEVICE
 
 
+class TensorHandle(ArrayHandle):
+    """An allreduce of a tensor of the host; see ``ArrayHandle``."""
+
+    _result: Any = None
+
+    def synchronize(self) -> Any:
+        value = super().synchronize()
+        if self.in_place:
+            return self.tensor
+        if self._result is None:  # another thread may ask for the same result
+            self.__dict__.setdefault("_result", torch.from_numpy(value))
+        return self._result
+
+
 class Tensors:
     """Torch's adapter, see ``_collectives.Adapter``.
 
@@ -21,6 +35,7 @@ class Tensors:
     """
 
     views = False  # results for tensors on a device are copies
+    handle = TensorHandle
 
     def read(self, tensor: Any) -> Local:
         refusal = _refusal(tensor)
@@ -59,33 +74,12 @@ class Tensors:
         flat: Array = tensor.detach().numpy().reshape(-1)
         return flat
 
-    def handle(self, executor: Any, last: Any, flat: Array, tensor: Any) -> Any:
-        return TensorHandle(executor, last, flat, tensor)
-
 
 TENSORS = Tensors()
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 # Dtypes of which numpy has the same, and tensors no other views than strided ones.
 _QUICK = {torch.float32, torch.float64, torch.float16, torch.uint8, torch.int8}
 _QUICK.update((torch.int16, torch.int32, torch.int64))
-
-
-class TensorHandle(ArrayHandle):
-    """An allreduce of a tensor of the host; see ``ArrayHandle``."""
-
-    _result: Any = None
-
-    def __init__(self, executor: Any, reduction: Any, source: Array, tensor: Any) -> None:
-        super().__init__(executor, reduction, source)
-        self._tensor = tensor
-
-    def synchronize(self) -> Any:
-        value = super().synchronize()
-        if self.in_place:
-            return self._tensor
-        if self._result is None:  # another thread may ask for the same result
-            self.__dict__.setdefault("_result", torch.from_numpy(value))
-        return self._result
 
 
 class Handles:
