@@ -49,13 +49,22 @@ GLUED = {
     **GLUED,
     "torchrun": ("--standalone", r"--nnodes=1", r"--nproc_per_node=\d+", "--no_python"),
 }
+# accelerate 1.15 and deepspeed 0.19, their help; on one node.
+GLUED = {
+    **GLUED,
+    "accelerate": (
+        *("launch", "--multi_gpu", r"--num_machines=1", r"--num_processes=\d+"),
+        *("--main_process_port=0", "--no_python"),
+    ),
+    "deepspeed": (*(r"--num_gpus=\d+", r"--master_port=\d+", "--no_python", "--no_local_rank"),),
+}
 # How a rank knows its number, and of how many.
 RANK: Mapping[str, tuple[str, str]] = {
     "mpirun": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     "ddlrun": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     "horovodrun": ("HOROVOD_RANK", "HOROVOD_SIZE"),
     "jsrun": ("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"),
-    "torchrun": ("RANK", "WORLD_SIZE"),
+    **dict.fromkeys(("torchrun", "accelerate", "deepspeed"), ("RANK", "WORLD_SIZE")),
 }
 # The GPUs of the machine that ddlrun counts.
 GPUS = 2
@@ -82,7 +91,7 @@ def parsed(name: str, words: Sequence[str]) -> tuple[dict[str, list[str]], list[
     """Return the options and the program; end with an error for a word that is not documented."""
     found: dict[str, list[str]] = {}
     rest = list(words)
-    while rest and rest[0].startswith("-"):
+    while rest and (rest[0].startswith("-") or (rest[0] == "launch" and not found)):
         option = rest.pop(0)
         if name in GLUED:
             if not any(re.fullmatch(form, option) for form in GLUED[name]):
@@ -106,8 +115,13 @@ def ranks_of(name: str, options: Mapping[str, list[str]]) -> int:
     if name == "jsrun":
         sets, tasks = (int(options[key][0][2:]) for key in ("-n", "-a"))
         return sets * tasks
-    if name == "torchrun":
-        return int(options["--nproc_per_node"][0].partition("=")[2])
+    key = {
+        "torchrun": "--nproc_per_node",
+        "accelerate": "--num_processes",
+        "deepspeed": "--num_gpus",
+    }.get(name)
+    if key:
+        return int(options[key][0].partition("=")[2])
     if name == "ddlrun":
         return GPUS
     return int(options["-np" if name == "horovodrun" else "-n"][0])

@@ -20,6 +20,8 @@ from .environment_yml import EnvironmentFile
 from .reading import Reading
 
 _DEPENDENCIES, _EXTENSIONS, _CHECKSUMS = "dependencies", "exts_list", "checksums"
+# A dependency that is a module of the site, not an easyconfig: "Using external modules".
+_EXTERNAL = "EXTERNAL_MODULE"
 # What names the module; what describes it or says where its sources are.
 _READ = frozenset(
     {"name", "version", "versionsuffix", "toolchain", "easyblock", _DEPENDENCIES, _EXTENSIONS}
@@ -58,7 +60,7 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
     Raises DocumentError for what is no Python, or has neither name nor version.
     """
     reading = Reading("EasyBuild's eb --copy-ec copies such a file")
-    file = _Easyconfig(reading, source, {}, {})
+    file = _Easyconfig(reading, source, {_EXTERNAL: _EXTERNAL}, {})
     try:
         for statement in ast.parse(source.text).body:
             file.assign(statement)
@@ -76,17 +78,22 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
         if extension.lower() != str(name).lower():
             text = shown(f"{extension} {release}", 60)
             reading.note(place, f"{text} is left out: the module contains it")
+    modules: dict[str, Place] = {}
     for row, place in file.dependencies(_DEPENDENCIES):
-        software.setdefault(row[0], (f"=={row[1]}", place))
+        if row[1] == _EXTERNAL:
+            modules.setdefault(row[0], place)
+        else:
+            software.setdefault(row[0], (f"=={row[1]}", place))
     mpi = file.mpi()
     if mpi and mpi not in software:
         software[mpi] = (ANY_VERSION, file.place("toolchain"))
     file.note_checksums()
     return EnvironmentFile(
         software=tuple((each, bounds) for each, (bounds, _) in software.items()),
+        modules=tuple(modules),
         toolchain=file.generation(),
         only_pip=True,
-        places={each: place for each, (_, place) in software.items()},
+        places={**modules, **{each: place for each, (_, place) in software.items()}},
     ), tuple(reading.notes)
 
 

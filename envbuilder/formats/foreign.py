@@ -24,6 +24,7 @@ from . import (
     pixi_lock,
     project_toml,
     requirements_txt,
+    spack_json,
     spack_yaml,
 )
 from .environment_yml import EnvironmentFile
@@ -39,7 +40,7 @@ _Read = Callable[[Source, Beside], tuple[EnvironmentFile, tuple[str, ...]]]
 _CONDA_SPEC = re.compile(r"[\w./:-]+::[\w.-]+")
 _PLATFORM = re.compile(
     r"(?:ld_impl|sysroot)_(linux-\w+)|^# platform: (linux-\w+)|_(x86_64|aarch64|ppc64le)\.whl"
-    r"|target[=:]\s*\[?(x86_64|aarch64|ppc64le)",
+    r"|target['\"]?[=:]\s*[\[\"]?(x86_64|aarch64|ppc64le)",
     re.MULTILINE,
 )
 
@@ -87,6 +88,11 @@ _FORMS = (
     ),
     _Form("lock of pixi", _marked("^environments:", "^packages:"), read_lock=pixi_lock.read),
     _Form("lock of conda-lock", _marked("^metadata:", "^package:"), read_lock=conda_lock.read),
+    _Form(
+        "list of Spack",
+        _marked(r'\A\s*(\[\s*\{|\{\s*"_meta")', r'"arch"\s*:', r'"hash"\s*:'),
+        _alone(spack_json.read),
+    ),
     _Form("spack.yaml", _marked(r"^spack:\s*(#.*)?$"), _alone(spack_yaml.read)),
     _Form(
         "environment file of Open-CE",

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import unquote
 
 from ..base import Line, ModuleName, Name, fits
 from ..errors import DocumentError, Place, Problem
@@ -37,11 +38,14 @@ _OWN_FOLDER, _LOCAL = "pkgs/", "local"
 _NO_DEFAULTS = "nodefaults"
 _OPTION = re.compile(r"(?P<name>-[A-Za-z]|--[a-z-]+)(?:[= ]\s*(?P<value>.*))?")
 _INDEX = ("-i", "--index-url")
+_PYPI = "https://pypi.org/simple"
 _FURTHER_INDEX = "--extra-index-url"
 _LINKS = ("-f", "--find-links")
 _EDITABLE = "an editable package is a local folder, not a release"
 _FILE = "copy the lines of that file into this one"
 _WHY = {"-e": _EDITABLE, "--editable": _EDITABLE, "-r": _FILE, "--requirement": _FILE}
+# Where conda-build and EasyBuild built a package, as pip freeze repeats it: NAME_MILLISECONDS/work.
+_BUILT = re.compile(r"^file://.*(/(croot|conda-bld|feedstock_root)/|_\d{13}/work$|/easybuild/)")
 # The variables of markers that every cluster has in common.
 _LINUX = {"os_name": "posix", "sys_platform": "linux", "platform_system": "Linux"}
 # Every environment of envbuild has it.
@@ -235,12 +239,40 @@ def _add_pip(draft: _Draft, line: str, place: Place | None, known: KnownNames) -
     except InvalidRequirement:
         lost("not a package of an index with name and version")
         return
+    released = _released(requirement, known)
+    if released:
+        draft.lost.append((place, f"{shown(line, 240)} becomes {released}"))
+        line, requirement = released, Requirement(released)
     if requirement.url or not fits(PipRequirement, line):
         lost("a recipe accepts only packages of indexes, by name and version")
     elif _applies(requirement, draft.arch) is False:
         lost("its marker is false on this platform")
     elif normalize(requirement.name) not in known.bundled:
         _add_requirement(draft, line, requirement, place, known)
+
+
+def _released(requirement: Requirement, known: KnownNames) -> str | None:
+    """Return a requirement without the address where conda, EasyBuild or an index had the package.
+
+    None for other addresses: the index may have another package of that name.
+    """
+    # lazy import: 36 ms
+    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+    url = unquote(requirement.url or "")
+    name, last = normalize(requirement.name), url.rpartition("/")[2].partition("#")[0]
+    is_known = name in known.pip or name in known.pip_variants
+    if not url or not (_BUILT.search(url) or (is_known and last.endswith(".whl"))):
+        return None
+    try:
+        release = f"=={parse_wheel_filename(last)[1]}"
+    except InvalidWheelFilename:
+        folder = re.fullmatch(r"(.+)-(\d[\w.+]*)", last)
+        is_release = folder and normalize(folder[1]) == name
+        release = f"=={folder[2]}" if folder and is_release else ""
+    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+    marker = f"; {requirement.marker}" if requirement.marker else ""
+    return f"{name}{extras}{release}{marker}"
 
 
 def _add_requirement(
@@ -333,13 +365,15 @@ def _add_option(draft: _Draft, name: str, value: str, lost: Callable[[str], None
 
 
 def _indexes(draft: _Draft) -> list[str]:
-    """Return the indexes where the first one is named, which the others come behind."""
+    """Return the indexes, the first one before those that come behind it."""
     if draft.index:
         return [draft.index, *draft.further_indexes]
-    for each in draft.further_indexes:
-        why = "pip-indexes must include the first index, which the file does not state"
-        draft.lost.append((None, f"{_FURTHER_INDEX} {shown(each)} is left out: {why}"))
-    return []
+    if not draft.further_indexes:
+        return []
+    # A recipe's first index with a package counts: an own package, or torch==2.3.0+cu121.
+    text = f"no first index is stated; using pip's default, {_PYPI}, behind the others"
+    draft.lost.append((None, text))
+    return [*draft.further_indexes, _PYPI]
 
 
 def _add_variable(draft: _Draft, name: str, value: str) -> None:

@@ -1,23 +1,24 @@
 """spack.yaml: the specs of an environment, and the versions that its packages are bound to.
 
-https://spack.readthedocs.io, "Environments (spack.yaml)" and "Spec syntax".
+https://spack.readthedocs.io, "Environments (spack.yaml)" and "Spec syntax". spack_matrix.py
+expands definitions and matrices.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..documents.source import Source
-from ..documents.tree import Items, Node, Pairs, Scalar
+from ..documents.tree import Node, Pairs, Scalar
 from ..documents.yaml_nodes import parse
 from ..errors import Place
 from ..knowledge.ranges import ANY_VERSION
 from ..text import shown
 from .environment_yml import EnvironmentFile
-from .reading import Reading, node_at, pairs_at
+from .reading import Reading, pairs_at
+from .spack_matrix import expand, leaves, note_leaves
 
 _SPEC = re.compile(
     r"(?P<name>[A-Za-z0-9_][\w-]*)?(?P<version>@=?[\w.,:=-]+)?(?P<variants>.*)", re.DOTALL
@@ -25,6 +26,7 @@ _SPEC = re.compile(
 _DEPENDENCY = re.compile(r"\^([A-Za-z0-9_][\w-]*)(@=?[\w.,:=-]+)?")
 _COMPILER = re.compile(r"(?<![\w^])%([A-Za-z0-9_][\w-]*)(@=?[\w.,:=-]+)?")
 _PLAIN = re.compile(r"\d[\w.]*")
+_READ = frozenset({"specs", "definitions", "packages"})
 # What configures an installation of Spack, and says nothing of the environment.
 _SETTINGS = frozenset({"config", "view", "concretizer", "modules", "ci", "cdash", "env_vars"})
 
@@ -63,7 +65,7 @@ class _Software:
         """Bind a package by its version, requirements and externals; note its other settings."""
         name = package.text.rstrip(":")
         if not isinstance(settings, Pairs):
-            _note_leaves(self.reading, name, settings, package.place)
+            note_leaves(self.reading, name, settings, package.place)
             return
         for key, value in settings.pairs:
             if key.text in ("version", "require"):
@@ -72,15 +74,15 @@ class _Software:
                 for external in self.reading.mappings(value, "externals"):
                     self._external(external)
             elif key.text != "buildable":
-                _note_leaves(self.reading, f"{name}: {key.text}", value, key.place)
+                note_leaves(self.reading, f"{name}: {key.text}", value, key.place)
 
     def _bind_by(self, name: str, value: Node) -> None:
         if isinstance(value, Pairs) or any(
             isinstance(item, Pairs) for item in getattr(value, "items", ())
         ):
-            _note_leaves(self.reading, f"conditions of {name}", value, value.place)
+            note_leaves(self.reading, f"conditions of {name}", value, value.place)
             return
-        for leaf in _leaves(value):
+        for leaf in leaves(value):
             bounds = _bounds(f"@{leaf.text.removeprefix('@')}")
             if bounds and self.bounds.get(name) == ANY_VERSION:
                 self.bounds[name] = bounds
@@ -96,7 +98,7 @@ class _Software:
             self.reading.note(external.place, f"the external {shown(text)} is left out")
         for key, value in external.pairs:
             if key.text != "spec":
-                _note_leaves(self.reading, f"{shown(text)}: {key.text}", value, key.place)
+                note_leaves(self.reading, f"{shown(text)}: {key.text}", value, key.place)
 
 
 def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
@@ -111,9 +113,9 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
     packages = pairs_at(environment, "packages")
     software = _Software(reading)
     for key, value in environment.pairs:
-        if key.text not in ("specs", "packages") and key.text not in _SETTINGS:
-            _note_leaves(reading, key.text, value, key.place)
-    for spec, place in _specs(reading, node_at(environment, "specs"), "specs"):
+        if key.text not in _READ | _SETTINGS:
+            note_leaves(reading, key.text, value, key.place)
+    for spec, place in expand(reading, environment):
         software.add(spec, place)
     for key, value in packages.pairs if packages else ():
         software.bind(key, value)
@@ -122,15 +124,6 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
         software=tuple(software.bounds.items()), only_pip=True, places=software.places
     )
     return asked, tuple(reading.notes)
-
-
-def _specs(reading: Reading, node: Node | None, what: str) -> Iterator[tuple[str, Place]]:
-    """Yield the specs of a list; note a matrix and other lists of specs."""
-    for item in reading.items(node, what):
-        if isinstance(item, Scalar):
-            yield item.text.strip(), item.place
-        else:
-            _note_leaves(reading, "a product of specs", item, item.place)
 
 
 def _parsed(text: str) -> _Spec | None:
@@ -162,26 +155,3 @@ def _bounds(version: str) -> str | None:
     lower = f">={begin}" if begin else ""
     upper = f"<{_next(end)}" if end else ""
     return ",".join(filter(None, (lower, upper)))
-
-
-def _leaves(node: Node) -> Iterator[Scalar]:
-    """Yield the texts of a node, also those of lists and mappings in it."""
-    if isinstance(node, Scalar):
-        yield node
-    elif isinstance(node, Items):
-        for item in node.items:
-            yield from _leaves(item)
-    elif isinstance(node, Pairs):
-        for key, value in node.pairs:
-            yield key
-            yield from _leaves(value)
-
-
-def _note_leaves(reading: Reading, what: str, node: Node, place: Place) -> None:
-    """Note the line of a setting, and those of its values."""
-    reading.note(place, f"{shown(what)} is left out")
-    lines = {place.line}
-    for leaf in _leaves(node):
-        if leaf.place.line not in lines:
-            lines.add(leaf.place.line)
-            reading.note(leaf.place, f"{shown(leaf.text)} of {shown(what)} is left out")

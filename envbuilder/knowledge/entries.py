@@ -6,17 +6,19 @@ names, and what depends on them, are checked like any other value. Without it th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from pydantic import GetCoreSchemaHandler, ValidationInfo
+from pydantic import AfterValidator, GetCoreSchemaHandler, ValidationInfo
 from pydantic_core import PydanticKnownError
 from pydantic_core.core_schema import with_info_before_validator_function
 
+from ..base import Line
 from ..errors import UsageError
-from ..text import unknown
+from ..text import shown, unknown
 
 if TYPE_CHECKING:
     from ..model.backend import BackendTraits
@@ -29,13 +31,15 @@ ENTRIES_OF = "x-entries-of"
 class Entries(NamedTuple):
     """The names of all entries, with what a document must agree with.
 
-    ``launch_programs``: what the launchers' programs are called.
+    ``launch_programs``: what the launchers' programs are called. ``launch_options``: the options
+    of each launcher that a document may state, see ``LineTraits``.
     """
 
     backends: Mapping[str, BackendTraits] = MappingProxyType({})
     launchers: tuple[str, ...] = ()
     schedulers: tuple[str, ...] = ()
     launch_programs: tuple[str, ...] = ()
+    launch_options: Mapping[str, Mapping[str, str]] = MappingProxyType({})
     runtimes: Mapping[str, RuntimeTraits] = MappingProxyType({})
 
     @property
@@ -66,6 +70,39 @@ def check_choice(what: str, word: str | None, choices: Collection[str]) -> None:
         )
 
 
+_OPTION = re.compile(r"(--?[A-Za-z][A-Za-z0-9_-]*)(.*)")
+
+
+def option_name(option: str) -> str:
+    """Return the name of a launch option: --mca of ``--mca btl_tcp_if_include ib0``."""
+    match = _OPTION.fullmatch(option)
+    return match[1] if match else option
+
+
+def option_fault(option: str, forms: Mapping[str, str]) -> str | None:
+    """Return what is wrong with a launch option; *forms*: see ``LineTraits.options``."""
+    name = option_name(option)
+    if name not in forms:
+        listing = ", ".join(sorted(forms)) or "none"
+        return f"{unknown('option', name, forms)}; valid: {listing}"
+    if not re.fullmatch(forms[name], option.removeprefix(name)):
+        return f"'{shown(option)}' does not have the form {name}{forms[name]}"
+    return None
+
+
+def _known_options(
+    stated: dict[str, tuple[str, ...]], info: ValidationInfo
+) -> dict[str, tuple[str, ...]]:
+    entries = entries_of(info)
+    for launcher, options in stated.items() if entries else ():
+        forms = entries.launch_options.get(launcher, {}) if entries else {}
+        for option in options:
+            fault = option_fault(option, forms)
+            if fault:
+                raise ValueError(f"{launcher}: {fault}")
+    return stated
+
+
 @dataclass(frozen=True)
 class _EntryOf:
     """Marks text that must be the name of an entry of a variation point."""
@@ -88,6 +125,9 @@ class _EntryOf:
 
 BackendName = Annotated[str, _EntryOf("backends")]
 LauncherName = Annotated[str, _EntryOf("launchers")]
+LaunchOptions = Annotated[dict[LauncherName, tuple[Line, ...]], AfterValidator(_known_options)]
+"""Options of launch lines by launcher, each as one text: ``--mca btl_tcp_if_include ib0``."""
+
 SchedulerName = Annotated[str, _EntryOf("schedulers")]
 """The name of an entry of ``schedulers/``, or NO_SCHEDULER."""
 

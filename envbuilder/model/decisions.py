@@ -74,6 +74,7 @@ def plan_decisions(plan: Plan) -> dict[str, Any]:
         runtime=_runtime(plan.runtime),
         profile=plan.profile,
         launcher={"kind": plan.launcher.kind, "command": list(plan.launcher.command)},
+        launch_options={kind: list(each) for kind, each in plan.launch_options.items()},
         proofs=[{"api": each.api, "transport": each.transport} for each in plan.proofs]
         or _FIRST_PROOFS,
         smoke={

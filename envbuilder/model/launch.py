@@ -44,12 +44,14 @@ class JobHosts:
 
     ``names`` and ``endpoint`` stand in the line for ``host:4,host2:4`` and for ``host:port`` of
     the first one, for launchers that ask no scheduler; they are put into it as they are.
+    ``endpoint_parts``: those of a variable, for launchers that take host and port apart.
     """
 
     nodes: int
     slots: int
     names: str | None = None
     endpoint: str | None = None
+    endpoint_parts: tuple[str, str] | None = None
 
 
 class LaunchNode(NamedTuple):
@@ -153,7 +155,8 @@ class LaunchRequest:
     ``cores_per_rank``: None leaves it to the launcher. ``task``: what the job asks for by the task.
     ``port``: where ranks without MPI meet on the first host. ``by_mpi``: the stack's launcher is
     its MPI's own, not the site's. ``in_order``: ranks must fill one host after another.
-    ``exports``: ``NAME``, or ``NAME=VALUE``, for every rank's environment. ``in_image``: inside an
+    ``exports``: ``NAME``, or ``NAME=VALUE``, for every rank's environment. ``options``: those that
+    site and recipe state for this launcher, each as one text. ``in_image``: inside an
     image, where no scheduler of the host is reached. ``oversubscribe``: more ranks than slots, GPUs
     or cores are fine; a smoke test asks for it.
     """
@@ -174,6 +177,7 @@ class LaunchRequest:
     by_mpi: bool = False
     in_order: bool = False
     exports: Words = ()
+    options: Words = ()
     shape: Shape = field(default_factory=Shape)
     step: JobStep | None = None
     in_image: bool = False

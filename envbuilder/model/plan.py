@@ -14,7 +14,7 @@ from ..knowledge.artifacts import (
     Patch,
     no_content_trust,
 )
-from ..knowledge.entries import AliasName, BackendName, RuntimeName
+from ..knowledge.entries import AliasName, BackendName, LaunchOptions, RuntimeName
 from ..knowledge.terms import (
     AdvisoryId,
     Api,
@@ -296,6 +296,9 @@ class Plan(Document):
     runtime: RuntimePlan
     patches: tuple[Patch, ...] = ()
     launcher: SiteLauncher
+    launch_options: LaunchOptions = Field(
+        default_factory=dict, description="Options of launch lines by launcher."
+    )
     proofs: tuple[Proof, ...] = ()
     smoke: Smoke
     pip_indexes: tuple[LockUrl, ...] = ()

@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from ..base import Document, Line, ModuleName, Name, VariableName, spelt
-from ..knowledge.entries import AliasName, BackendName, RuntimeName, entries_of
+from ..knowledge.entries import AliasName, BackendName, LaunchOptions, RuntimeName, entries_of
 from ..knowledge.ranges import VersionRange, check_range, refuse_arbitrary_equality
 from ..knowledge.terms import AdvisoryId, Arch, Use
 from ..knowledge.urls import ChannelName, CleanUrl, refuse_secret_queries
@@ -305,6 +305,10 @@ class Recipe(Document):
         "a folder.",
     )
     runtime: Runtime = Runtime()
+    launch_options: LaunchOptions = Field(
+        default_factory=dict,
+        description="Further options of launch lines, by launcher, behind those of the site.",
+    )
     smoke: Smoke = Smoke()
     image: RecipeImage = RecipeImage()
 

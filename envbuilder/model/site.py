@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from ..base import Day, Document, Line, ModuleName, Name, Sha256, spelt
-from ..knowledge.entries import LauncherName, SchedulerName
+from ..knowledge.entries import LauncherName, LaunchOptions, SchedulerName
 from ..knowledge.terms import Arch, FactName, Origin, PeerMemory, PlainVersion
 from ..knowledge.urls import ChannelName, ChannelUrl, CleanUrl, RegistryName, RegistryUrl
 from .places import REGISTRY, WORKSPACE, ImageFormat
@@ -330,6 +330,10 @@ class Site(Document):
     launcher: SiteLauncher | None = Field(
         default=None,
         description="The launcher of ranks (default: the launcher of the planned MPI).",
+    )
+    launch_options: LaunchOptions = Field(
+        default_factory=dict,
+        description="Further options of launch lines, by launcher: {srun: [--gpu-bind=closest]}.",
     )
     base: BasePath | None = Field(
         default=None,

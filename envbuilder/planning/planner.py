@@ -83,6 +83,10 @@ def make_plan(request: PlanRequest) -> Plan:
         runtime=request.runtime,
         patches=request.patches,
         launcher=launcher,
+        launch_options={
+            kind: (*site.launch_options.get(kind, ()), *recipe.launch_options.get(kind, ()))
+            for kind in (*site.launch_options, *recipe.launch_options)
+        },
         proofs=_proofs(request, [*builds, *(build for _, build in ready)], launcher),
         smoke=recipe.smoke,
         pip_indexes=recipe.pip_indexes or site.pip_indexes,

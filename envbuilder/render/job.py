@@ -28,6 +28,9 @@ PYTHON = "python"
 ENDPOINT = Quoted('"$endpoint"')
 """Stands in a launch line for ``host:port`` of the job's first node."""
 
+ENDPOINT_PARTS = (Quoted('"${endpoint%:*}"'), Quoted('"${endpoint##*:}"'))
+"""Stand for host and port of it."""
+
 
 def program_words(job: Job, program: Sequence[str]) -> tuple[str, ...]:
     """Return what the launcher is to start on each rank, to be handed to the launch line."""
@@ -176,9 +179,10 @@ def _needed(parts: JobParts) -> Iterator[Quoted]:
     ranks, strategy = str(parts.job.ranks_per_node), parts.job.tf_config
     if HOSTS in parts.words:
         yield _part("hosts", ranks_per_node=ranks)
-    if ENDPOINT in parts.words or strategy:
+    has_endpoint = not {ENDPOINT, *ENDPOINT_PARTS}.isdisjoint(parts.words)
+    if has_endpoint or strategy:
         yield _part("port", job_id=Quoted(parts.script.job_id))
-    if ENDPOINT in parts.words:
+    if has_endpoint:
         yield _part("endpoint")
     if strategy:
         yield _part("tf-config", ranks_per_node=ranks)

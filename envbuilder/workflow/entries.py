@@ -17,6 +17,7 @@ def entries() -> Entries:
         launchers=tuple(LAUNCHERS),
         schedulers=(*SCHEDULERS, NO_SCHEDULER),
         launch_programs=programs(),
+        launch_options={name: each.TRAITS.line.options for name, each in LAUNCHERS.items()},
         runtimes=runtimes.traits(),
     )
 

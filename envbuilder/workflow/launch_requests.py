@@ -232,6 +232,7 @@ def base_request(
         mpi=facts.mpi,
         transport=TransportOptions(ucx=traits.line.ucx and not gloo and facts.ucx(), gloo=gloo),
         gpus=facts.gpus,
+        options=facts.plan.launch_options.get(launcher.kind, ()),
         shape=facts.shape,
         by_mpi=bool(LAUNCHERS[facts.plan.launcher.kind].TRAITS.mpi.own_of),
         # The workers of TF_CONFIG are listed so.

@@ -23,7 +23,7 @@ from ..model.site import SiteJob
 from ..render.build import render_build
 from ..render.forms import FORMS, Form, job_form
 from ..render.image import make_image
-from ..render.job import ENDPOINT, HOSTS, expand_variables, program_words
+from ..render.job import ENDPOINT, ENDPOINT_PARTS, HOSTS, expand_variables, program_words
 from ..render.subject import JobParts, PlannedImage, Renderable, RenderInput
 from ..runtimes import RUNTIMES
 from ..target_tools.root.attestations import PREDICATE, SBOM
@@ -213,7 +213,7 @@ def job_words(facts: LaunchFacts, job: Job, scheduler: str, words: Sequence[str]
         replace(
             base_request(facts, launcher, ranks, scheduler),
             program=program_words(job, _expand_words(words) or program(facts.plan.profile)),
-            hosts=JobHosts(job.nodes, job.ranks_per_node, HOSTS, ENDPOINT),
+            hosts=JobHosts(job.nodes, job.ranks_per_node, HOSTS, ENDPOINT, ENDPOINT_PARTS),
             gpus=job.gpus_per_node > 0,
             cores_per_rank=job.cpus_per_rank,
         )

@@ -47,6 +47,7 @@ DIFFERENCES = {
         "nvidia-cusparselt-cu13 ==0.8.0, not []",
         "it is of the platform p1, which is reported",
     ),
+    "078-spack": ("line 9: definitions:", "they are put in place"),
     "097-dockerfile": (
         "find-links: https://download.pytorch.org/whl/cu111/torch_stable.html",
         "it is reported as ${PYTORCH_VERSION/*+/}, an operation of bash",

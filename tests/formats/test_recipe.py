@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -140,6 +141,31 @@ def test_what_conda_means_by_its_own_channels_and_a_variable_of_two_lines(golden
     assert "channels:\n" + "".join(f"- {each}\n" for each in urls) in text
     assert "env:\n  MORE: x\n" in text
     golden(*lost)
+
+
+BUILDS = [
+    # Of conda-build and EasyBuild, and a wheel of a component.
+    ("numpy @ file:///croot/numpy_and_numpy_base_1682953417311/work", "numpy"),
+    ("chem @ file:///work/mkl/chem_1682953417311/work", "chem"),
+    ("tomli @ file:///tmp/easybuild/build/tomli/tomli-2.0.1", "tomli==2.0.1"),
+    ("torch @ https://i.example/cu118/torch-2.0.1%2Bcu118-cp310-cp310-linux_x86_64.whl",
+     "torch==2.0.1+cu118"),
+    # An index may have another package of these names.
+    ("own @ file:///home/me/own", None),
+    ("own @ https://i.example/own-1.0-py3-none-any.whl", None),
+    ("torch @ git+https://i.example/torch.git@main", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "kept"), BUILDS)
+def test_a_package_with_an_address(line: str, kept: str | None) -> None:
+    text, lost = made(f"dependencies:\n- python\n- pip: ['{line}']\n")
+    recipe = yaml.safe_load(text)
+    stack = {name: bounds for name, bounds in recipe["stack"].items() if name != "python"}
+    found = {f"{name}{'' if bounds == '*' else bounds}" for name, bounds in stack.items()}
+    found |= set(recipe.get("packages", ()))
+    assert found == ({kept.replace("torch", "pytorch")} if kept else set())
+    assert any(each.startswith("environment.yml:3:") and line[:40] in each for each in lost)
 
 
 def test_a_file_without_channels_or_a_first_index(golden: Golden) -> None:

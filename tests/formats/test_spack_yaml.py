@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envbuilder.documents.source import source_of
+from envbuilder.errors import DocumentError
 from envbuilder.formats.spack_yaml import read
 
 
@@ -57,3 +58,56 @@ spack:
     found = {"openmpi": "==4.1.5", "cuda": "==12.1.1", "cmake": "==3.26.3"}
     # The version of cmake's spec counts, the prefix is of one machine, no spec names hdf5.
     assert software(text) == (found, [5, 9, 10])
+
+
+LISTS = """\
+spack:
+  definitions:
+  - compilers: [gcc@12.2.0, gcc@11.2.0]
+  - mpis: [openmpi@4.1.6]
+  - when: arch.satisfies('target=x86_64:')
+    mpis: [mvapich2@2.3.7]
+  - packages:
+    - py-torch@2.1.2
+    - hdf5
+    - matrix:
+      - [$%compilers]
+      - [py-mpi4py@3.1.4]
+  specs:
+  - matrix:
+    - [$^mpis]
+    - [$packages]
+    - [$%compilers]
+    exclude: ['hdf5%gcc@12', 'py-torch@:1']
+  - $others
+"""
+
+
+def test_definitions_and_matrices_are_expanded() -> None:
+    found, noted = software(LISTS)
+    assert found == {
+        "py-torch": "==2.1.2",
+        "openmpi": "==4.1.6",
+        "gcc": "==12.2.0",
+        "hdf5": "*",
+        "py-mpi4py": "==3.1.4",
+    }
+    # The condition with its list, two matrices, a range, a list that is missing; the three specs.
+    assert sorted(noted) == [5, 6, 8, 9, 10, 12, 14, 18, 19]
+
+
+def test_an_exclusion_leaves_the_other_compiler() -> None:
+    asked, notes = read(source_of(LISTS.replace("%gcc@12'", "'").encode(), "spack.yaml"))
+    assert "hdf5" not in dict(asked.software)
+    asked, notes = read(source_of(LISTS.encode(), "spack.yaml"))
+    assert any("hdf5 ^openmpi@4.1.6 %gcc@11.2.0" in note for note in notes)
+
+
+def test_lists_that_double_each_other_are_refused() -> None:
+    rows = ["- a0: [x, y]", *(f"- a{n}: [$a{n - 1}, $a{n - 1}]" for n in range(1, 20))]
+    text = "spack:\n  definitions:\n  " + "\n  ".join(rows) + "\n  specs: [$a19]\n"
+    with pytest.raises(DocumentError) as refusal:
+        read(source_of(text.encode(), "spack.yaml"))
+    error = refusal.value.problems[0]
+    assert error.place is not None
+    assert (error.id, error.place.line) == ("package-list.too-many-specs", 16)

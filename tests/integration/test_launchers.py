@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import os
 import re
+import shlex
 import shutil
+import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +17,7 @@ from integration_tools import Done, run
 from slurm_tools import Slurm, need_slurm, slurm
 
 from envbuilder.launching.launchers import LAUNCHERS, launch_line
-from envbuilder.model.launch import LaunchRequest, Mpi, Shape, TransportOptions
+from envbuilder.model.launch import Host, LaunchRequest, Mpi, Shape, TransportOptions
 from tests.strict_tools import GPUS, RANK, write_tool
 
 # What a rank is told by the real ones; by the strict ones see there.
@@ -70,7 +74,8 @@ def request_for(kind: str, fixture: pytest.FixtureRequest, folder: Path) -> Laun
         script.chmod(0o755)
         return replace(asked, command=(str(script), "--site"))
     program = LAUNCHERS[kind].COMMAND[0]
-    asked = replace(asked, command=(str(write_tool(folder, program)),))
+    command = (str(write_tool(folder, program)), *LAUNCHERS[kind].COMMAND[1:])
+    asked = replace(asked, command=command)
     shape = Shape(gpus_per_node=GPUS, cores_per_node=8)
     if kind == "jsrun":
         return replace(asked, scheduler="lsf", shape=shape, gpus=True)
@@ -118,6 +123,8 @@ def start(kind: str, line: tuple[str, ...], request: pytest.FixtureRequest) -> D
         ("horovodrun", "-n 4 true"),
         ("mpirun", "-n 4 --mca pml ob1 true"),
         ("torchrun", "--nproc-per-node=2 true"),
+        ("accelerate", "launch --cpu --num_processes=2 true"),
+        ("deepspeed", "--num_nodes=2 true"),
     ],
 )
 def test_the_strict_ones_refuse_what_is_not_documented(
@@ -141,3 +148,66 @@ def test_gloo_and_gpu_memory_have_documented_words(tmp_path: Path) -> None:
         asked = LaunchRequest(kind, ("true",), 2, command=(tool,), transport=transport, shape=shape)
         done = run(launch_line(replace(asked, scheduler="lsf" if kind == "jsrun" else None)))
         assert done.code == 0, done.text
+
+
+ALLREDUCE = """\
+import torch, torch.distributed
+torch.distributed.init_process_group("gloo")
+tensor = torch.ones(3) * (torch.distributed.get_rank() + 1)
+torch.distributed.all_reduce(tensor)
+print("sum", torch.distributed.get_world_size(), tensor.tolist(), flush=True)
+torch.distributed.destroy_process_group()
+"""
+TORCH_PYTHON = os.environ.get("TORCH_PYTHON", "")
+
+
+def torch_line(kind: str, **changes: object) -> tuple[tuple[str, ...], str]:
+    """Return the line of a launcher beside TORCH_PYTHON, and the PATH for its ranks."""
+    folder = Path(TORCH_PYTHON).parent
+    program, *words = LAUNCHERS[kind].COMMAND
+    if not TORCH_PYTHON or not (folder / program).exists():
+        pytest.skip(f"needs {program} beside TORCH_PYTHON")
+    command = (str(folder / program), *words)
+    asked = LaunchRequest(kind, (TORCH_PYTHON, "-c", ALLREDUCE), 2, command=command)
+    return launch_line(replace(asked, **changes)), f"{folder}:{os.environ['PATH']}"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["torchrun", "accelerate", "deepspeed"])
+def test_the_real_one_starts_ranks_that_reduce(kind: str) -> None:
+    line, path = torch_line(kind)
+    done = run(line, env={"PATH": path})
+    assert done.code == 0, done.text
+    assert done.out.count("sum 2 [3.0, 3.0, 3.0]") == 2
+
+
+def test_accelerate_on_two_nodes_meets_at_the_first_one() -> None:
+    """Both nodes are this machine."""
+    hosts = (Host(socket.gethostname(), 1), Host("other", 1))
+    line, path = torch_line(
+        "accelerate", hosts=hosts, scheduler="slurm", mpi=Mpi("openmpi", "4.1.4"), port=29517
+    )
+    own = line[line.index("launch") - 1 :]
+    both = f"{shlex.join(own)} & {shlex.join(own)} & wait"
+    done = run(["bash", "-c", both], env={"PATH": path})
+    assert done.out.count("sum 2 [3.0, 3.0, 3.0]") == 2, done.text
+
+
+def test_the_real_ones_know_the_options_that_documents_may_state() -> None:
+    """By the help of those that are here, and the man pages of the others."""
+    for kind in ("accelerate", "deepspeed", "torchrun"):
+        program, *words = LAUNCHERS[kind].COMMAND
+        tool = Path(TORCH_PYTHON).parent / program
+        if tool.exists():
+            text = run([str(tool), *words, "--help"]).out
+            assert not {each for each in options_of(kind) if each not in text}
+    for kind, page in (("srun", "srun"), ("openmpi", "mpirun.openmpi")):
+        file = Path(f"/usr/share/man/man1/{page}.1.gz")
+        if file.exists():
+            text = gzip.decompress(file.read_bytes()).decode().replace("\\-", "-")
+            assert not {each for each in options_of(kind) if each not in text}
+
+
+def options_of(kind: str) -> list[str]:
+    found = list(LAUNCHERS[kind].TRAITS.line.options)
+    assert found
+    return found

@@ -16,6 +16,7 @@ from envbuilder.model.launch import (
     LaunchRequest,
     Mpi,
     Shape,
+    TaskRequest,
     TransportOptions,
 )
 
@@ -155,6 +156,62 @@ LINES = {
         "srun --nodes=4 --ntasks=4 --ntasks-per-node=1 --kill-on-bad-exit=1 "
         "--nodelist=server1,server2,server3,server4 torchrun --nnodes=4 --nproc_per_node=4 "
         "--no_python --rdzv_backend=c10d --rdzv_endpoint server1:29400",
+    ),
+    "accelerate-one-node": (
+        asked("accelerate", ranks=4),
+        "accelerate launch --multi_gpu --num_machines=1 --num_processes=4 "
+        "--main_process_port=0 --no_python",
+    ),
+    "accelerate-slurm-named": (
+        asked("accelerate", hosts=FOUR, scheduler="slurm", options=("--use_fsdp",)),
+        "srun --nodes=4 --ntasks=4 --ntasks-per-node=1 --kill-on-bad-exit=1 "
+        "--nodelist=server1,server2,server3,server4 accelerate launch --use_fsdp "
+        "--num_machines=4 --num_processes=16 --rdzv_backend=c10d --machine_rank=1 "
+        "--main_process_ip server1 --main_process_port 29400 --no_python",
+    ),
+    "deepspeed": (
+        asked("deepspeed", ranks=4, options=("--bind_cores_to_rank",)),
+        "deepspeed --bind_cores_to_rank --num_gpus=4 --master_port=29400 --no_python "
+        "--no_local_rank",
+    ),
+    "srun-with-options": (
+        asked(
+            "srun",
+            hosts=IN_JOB,
+            scheduler="slurm",
+            mpi=OPENMPI_4,
+            task=TaskRequest(cpus=2),
+            options=("--gpus-per-task=1", "--gpu-bind=closest", "-c 7", "--mpi=cray_shasta"),
+        ),
+        "srun --gpus-per-task=1 --gpu-bind=closest -c 7 --mpi=cray_shasta --nodes=4 --ntasks=16 "
+        "--ntasks-per-node=4 --kill-on-bad-exit=1",
+    ),
+    "srun-asked-for-cores-counts-before-options": (
+        asked("srun", hosts=IN_JOB, scheduler="slurm", cores_per_rank=3, options=("-c 7",)),
+        "srun -c 7 --nodes=4 --ntasks=16 --ntasks-per-node=4 --kill-on-bad-exit=1 "
+        "--cpus-per-task=3",
+    ),
+    "openmpi-cores": (
+        asked("openmpi", mpi=OPENMPI_4, ranks=2, cores_per_rank=4),
+        "mpirun -n 2 --bind-to core --map-by slot:PE=4",
+    ),
+    "openmpi-with-options": (
+        asked(
+            "openmpi",
+            mpi=OPENMPI_3,
+            ranks=2,
+            options=("--mca btl_tcp_if_include ib0", "--mca pml ucx", "--bind-to core"),
+        ),
+        "mpirun --mca btl_tcp_if_include ib0 --mca pml ucx --bind-to core -n 2 --map-by slot "
+        "--mca btl '^openib'",
+    ),
+    "jsrun-with-options": (
+        summit(
+            "jsrun",
+            transport=CUDA,
+            options=("--smpiargs=-gpu -disable_gpu_hooks", "-l gpu-cpu"),
+        ),
+        "jsrun '--smpiargs=-gpu -disable_gpu_hooks' -l gpu-cpu -n2 -r1 -g6 -a6 -c42 -bpacked:7",
     ),
     "torchrun-lsf": (
         summit("torchrun", hosts=JobHosts(2, 6, "HOSTS", "FIRST:PORT")),
@@ -329,6 +386,23 @@ REFUSED = {
     "uneven torchrun": (
         asked("torchrun", ranks=6, hosts=FOUR, scheduler="slurm"),
         "launch.uneven-ranks",
+    ),
+    "one rank of accelerate": (asked("accelerate", ranks=1), "launch.one-rank"),
+    "deepspeed on several nodes": (
+        asked("deepspeed", hosts=FOUR, scheduler="slurm"),
+        "launch.one-node",
+    ),
+    "an option of another launcher": (
+        asked("srun", hosts=IN_JOB, scheduler="slurm", options=("--mca pml ucx",)),
+        "launch.unknown-option",
+    ),
+    "an option that envbuild writes": (
+        asked("srun", hosts=IN_JOB, scheduler="slurm", options=("--ntasks=3",)),
+        "launch.unknown-option",
+    ),
+    "a value that an option does not take": (
+        asked("srun", hosts=IN_JOB, scheduler="slurm", options=("--gpu-bind=nearest",)),
+        "launch.unknown-option",
     ),
     "torchrun outside a job": (asked("torchrun", hosts=FOUR), "launch.outside-job"),
     "torchrun without names": (

@@ -57,13 +57,15 @@ def test_help_and_script_show_lines_of_one_kind(row: Row) -> None:
     assert of_kind["smoke.sh"] in (of_kind["module help, create"], "(none:")
     job, verb = row.lines["job script"], row.lines["launch, several nodes"]
     if not job.startswith("(none"):
-        hosts, endpoint = ('"$hosts"', '"$endpoint"')
-        assert job.replace(hosts, "H").replace(endpoint, "E") == named(verb)
+        letters = {'"$hosts"': "H", '"$endpoint"': "E"}
+        letters |= {'"${endpoint%:*}"': "E", '"${endpoint##*:}"': "P"}
+        assert " ".join(letters.get(word, word) for word in job.split()) == named(verb)
 
 
 def named(line: str) -> str:
     words = line.split()
-    for option, letter in (("-H", "H"), ("--rdzv_endpoint", "E")):
+    options = {"-H": "H", "--rdzv_endpoint": "E", "--main_process_ip": "E"}
+    for option, letter in {**options, "--main_process_port": "P"}.items():
         if option in words:
             words[words.index(option) + 1] = letter
     return " ".join(words)

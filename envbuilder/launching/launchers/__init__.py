@@ -12,8 +12,10 @@ from ...model.launch import LaunchRequest, Shape, Words
 from ...model.site import Partition, Site
 from ...model.site import SiteLauncher as SiteLauncher
 from . import (
+    accelerate,
     custom,
     ddlrun,
+    deepspeed,
     distributed_dl_trainingrun,
     horovodrun,
     hydra,
@@ -24,6 +26,7 @@ from . import (
     torchrun,
 )
 from .checks import check_request
+from .options import option_words
 from .protocol import Launcher, Traits
 
 LAUNCHERS: dict[str, Launcher] = {
@@ -35,6 +38,8 @@ LAUNCHERS: dict[str, Launcher] = {
     "ddlrun": ddlrun,
     "horovodrun": horovodrun,
     "torchrun": torchrun,
+    "accelerate": accelerate,
+    "deepspeed": deepspeed,
     "distributed-dl-trainingrun": distributed_dl_trainingrun,
     "custom": custom,
 }
@@ -54,11 +59,14 @@ def launch_words(request: LaunchRequest) -> Words:
     """Return the words before the program: the one place that makes them. Errors as above."""
     launcher = LAUNCHERS[request.kind]
     check_request(request, launcher.TRAITS)
+    options = launcher.options(request)
     return (
         *_variables(request, launcher.TRAITS),
         *_on_every_node(request, launcher.TRAITS),
         *(request.command or launcher.COMMAND),
-        *launcher.options(request),
+        # Of two values of one option the launchers take the last one.
+        *option_words(request),
+        *options,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ...errors import UsageError
+from ...knowledge.entries import option_fault
 from ...model.launch import JobHosts, LaunchRequest, Shape, slots_of
 from ...text import counted, shown
 from .protocol import Traits
@@ -20,6 +21,7 @@ def check_request(request: LaunchRequest, traits: Traits) -> None:
         most = request.most_per_node()
         gpus = most if request.gpus else 0
         check_node(request.shape, ranks=most, gpus=gpus, cores_per_rank=request.cores_per_rank or 1)
+    _check_options(request, traits)
     _check_transport(request, traits)
     _check_place(request, traits)
 
@@ -87,6 +89,17 @@ def check_node(shape: Shape, *, ranks: int, gpus: int = 0, cores_per_rank: int =
             "use more nodes, or fewer ranks on each",
             "if this is wrong, correct facts: {cores-per-node: N} in the site file",
         )
+
+
+def _check_options(request: LaunchRequest, traits: Traits) -> None:
+    for option in request.options:
+        fault = option_fault(option, traits.line.options)
+        if fault:
+            raise UsageError(
+                "launch.unknown-option",
+                f"{request.kind}: {fault}",
+                "correct launch-options of the site or recipe",
+            )
 
 
 def _check_transport(request: LaunchRequest, traits: Traits) -> None:

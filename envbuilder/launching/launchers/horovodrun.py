@@ -6,6 +6,8 @@ time, and started by MPI.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...errors import UsageError
 from ...model.launch import LaunchRequest, Words
 from .openmpi import ROOT_VARIABLES
@@ -14,7 +16,17 @@ from .protocol import LineTraits, Traits
 
 COMMAND: Words = ("horovodrun",)
 # --mpi hands the variables of root on to mpirun.
-TRAITS = Traits(line=LineTraits(root_variables=ROOT_VARIABLES))
+OPTIONS: Mapping[str, str] = {
+    **dict.fromkeys(("--start-timeout", "--fusion-threshold-mb", "--cache-capacity"), r" \d+"),
+    "--cycle-time-ms": r" [\d.]+",
+    **dict.fromkeys(("--network-interfaces", "--output-filename", "--config-file"), r" \S+"),
+    **dict.fromkeys(("--timeline-filename", "--autotune-log-file"), r" \S+"),
+    **dict.fromkeys(("--verbose", "--disable-cache", "--autotune"), ""),
+    **dict.fromkeys(("--hierarchical-allreduce", "--hierarchical-allgather"), ""),
+}
+"""Those of the parser in horovod/runner/launch.py."""
+
+TRAITS = Traits(line=LineTraits(root_variables=ROOT_VARIABLES, options=OPTIONS))
 
 
 def options(request: LaunchRequest) -> Words:

@@ -6,11 +6,23 @@ of JSM, OLCF's user guide for Summit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...errors import UsageError
 from ...model.launch import LaunchRequest, Words
+from .options import is_stated
 from .protocol import JobTraits, LineTraits, MpiTraits, Traits
 
 COMMAND: Words = ("jsrun",)
+
+# A resource set with all GPUs of a node leaves nothing to distribute.
+_LATENCY = r"(?i:(gpu|cpu)-(gpu|cpu|memory)(,(gpu|cpu)-(gpu|cpu|memory))*)"
+OPTIONS: Mapping[str, str] = {
+    "--smpiargs": r"=.*",
+    "--latency_priority": f"[= ]{_LATENCY}",
+    "-l": f" {_LATENCY}",
+    "-E": r" [A-Za-z_]\w*(=\S*)?",
+}
 
 
 def options(request: LaunchRequest) -> Words:
@@ -33,7 +45,8 @@ def options(request: LaunchRequest) -> Words:
             "remove the hosts and request nodes from the scheduler",
         )
     each = request.cores_per_rank or max(1, _cores(request) // per_node)
-    smpi = ("--smpiargs=-gpu",) if request.transport.cuda_aware else ()
+    aware = request.transport.cuda_aware and not is_stated(request, "--smpiargs")
+    smpi = ("--smpiargs=-gpu",) if aware else ()
     return (*smpi, *_resource_sets(request, tasks=per_node, bind=f"packed:{each}"))
 
 
@@ -80,5 +93,5 @@ TRAITS = Traits(
         outside_image=True,
         launch_node=True,
     ),
-    line=LineTraits(cuda_aware=True, cores=True),
+    line=LineTraits(cuda_aware=True, cores=True, options=OPTIONS),
 )

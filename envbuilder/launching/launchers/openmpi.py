@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ...errors import UsageError
 from ...model.launch import JobHosts, LaunchRequest, Mpi, Words, text_of
-from .options import exports_by, hosts_option
+from .options import exports_by, hosts_option, is_stated
 from .protocol import JobTraits, LineTraits, MpiTraits, Traits
 
 # Open MPI refuses to run as root without these, which a container or a test machine needs.
@@ -37,6 +37,17 @@ def once_a_node(request: LaunchRequest) -> Words:
     )
 
 
+OPTIONS: Mapping[str, str] = {
+    "--mca": r" \w+ \S+",
+    **dict.fromkeys(("--bind-to", "--map-by", "--rank-by"), r" [\w:=,-]+"),
+    "--cpu-list": r" [\d,-]+",
+    "--prefix": r" /\S+",
+    **dict.fromkeys(("--report-bindings", "--display-map", "--display-allocation"), ""),
+    **dict.fromkeys(("--tag-output", "--timestamp-output", "--merge-stderr-to-stdout"), ""),
+    "--use-hwthread-cpus": "",
+}
+"""Those of the man page of release 4 that place ranks, or their output, or set parameters."""
+
 # The MPIs that these options are of, and what each brings.
 MPI_COMMANDS: Mapping[str, Words] = {"openmpi": ("mpiexec",), "spectrum-mpi": ("mpirun",)}
 
@@ -44,7 +55,13 @@ TRAITS = Traits(
     mpi=MpiTraits(own_of={"openmpi": MPI_COMMANDS["openmpi"]}, only=True),
     job=JobTraits(once_a_node=once_a_node, asks_scheduler=True),
     line=LineTraits(
-        rdma=True, ucx=True, exports=True, inherits=False, root_variables=ROOT_VARIABLES
+        rdma=True,
+        ucx=True,
+        exports=True,
+        inherits=False,
+        root_variables=ROOT_VARIABLES,
+        cores=True,
+        options=OPTIONS,
     ),
 )
 
@@ -66,16 +83,32 @@ def options(request: LaunchRequest) -> Words:
         "-n",
         str(request.ranks),
         *hosts_of_job(request),
-        *("--bind-to", "none", "--map-by"),
-        "slot:OVERSUBSCRIBE" if request.oversubscribe else "slot",
+        *_places(request),
         *exports_by(request, "-x", rdma),
         *_transport(request, mpi),
     )
 
 
+def _places(request: LaunchRequest) -> Words:
+    """Return how ranks are bound and mapped, but for what site or recipe state.
+
+    mpirun refuses the number of cores of a rank beside a binding that is not to them.
+    """
+    cores = request.cores_per_rank
+    bind = ("--bind-to", "core" if cores else "none")
+    slot = "slot:OVERSUBSCRIBE" if request.oversubscribe else "slot"
+    place = ("--map-by", f"slot:PE={cores}" if cores else slot)
+    return (
+        *(() if is_stated(request, "--bind-to") and not cores else bind),
+        *(() if is_stated(request, "--map-by") and not cores else place),
+    )
+
+
 def _transport(request: LaunchRequest, mpi: Mpi) -> Words:
-    if mpi.series >= 4:
-        return ("--mca", "pml", "ucx") if request.transport.ucx else ()
-    # The openib transport does not go together with threads; the RDMA form does without those.
-    without = () if request.transport.rdma else ("--mca", "btl", "^openib")
-    return ("--mca", "pml", "ob1", *without)
+    wanted = {"pml": "ucx"} if request.transport.ucx else {}
+    if mpi.series < 4:
+        # openib does not go together with threads; the RDMA form does without those.
+        wanted = {"pml": "ob1", **({} if request.transport.rdma else {"btl": "^openib"})}
+    stated = {option.split()[1] for option in request.options if option.startswith("--mca ")}
+    own = ((key, value) for key, value in wanted.items() if key not in stated)
+    return tuple(word for key, value in own for word in ("--mca", key, value))

@@ -55,6 +55,8 @@ class LineTraits(NamedTuple):
     ``inherits``: without such an option, every variable is handed on. ``root_variables``: what root
     must set to 1 to start ranks. ``variables``: returns those that the launcher is started with, as
     NAME=VALUE. ``cores``: an option for the cores of a rank, or what starts it on every node has.
+    ``options``: those that a site or recipe may state besides, each with a pattern of what follows
+    its name; none that ``options()`` writes, unless it leaves its own out.
     """
 
     cuda_aware: bool = False
@@ -65,6 +67,7 @@ class LineTraits(NamedTuple):
     root_variables: Words = ()
     variables: Callable[[LaunchRequest], Words] | None = None
     cores: bool = False
+    options: Mapping[str, str] = MappingProxyType({})
 
 
 class Traits(NamedTuple):

@@ -18,7 +18,13 @@ TRAITS = Traits(
         only=True,
     ),
     job=JobTraits(once_a_node=once_a_node, outside_image=True, asks_scheduler=True),
-    line=LineTraits(cuda_aware=True, exports=True, inherits=False, root_variables=ROOT_VARIABLES),
+    line=LineTraits(
+        cuda_aware=True,
+        exports=True,
+        inherits=False,
+        root_variables=ROOT_VARIABLES,
+        options={"--mca": r" \w+ \S+"},
+    ),
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ...errors import UsageError
 from ...model.launch import JobHosts, LaunchRequest, Words, slots_of, used_hosts
-from .options import host_names
+from .options import host_names, is_stated
 from .protocol import JobTraits, LineTraits, Traits
 
 COMMAND: Words = ("srun",)
@@ -14,6 +14,30 @@ COMMAND: Words = ("srun",)
 # `srun --mpi=`: what the libraries of each MPI were built to speak. Spectrum MPI comes with its
 # own launchers.
 PMI: Mapping[str, str] = {"openmpi": "pmix", "mpich": "pmi2"}
+
+_COUNT, _SIZE = r"=\d+", r"=\d+[KMGT]?"
+_CPUS = ("--cpus-per-task", "-c", "--cpus-per-gpu")
+OPTIONS: Mapping[str, str] = {
+    "-c": r" \d+",
+    **dict.fromkeys(("--cpus-per-task", "--cpus-per-gpu", "--ntasks-per-gpu"), _COUNT),
+    **dict.fromkeys(("--threads-per-core", "--ntasks-per-core", "--ntasks-per-socket"), _COUNT),
+    **dict.fromkeys(("--mem", "--mem-per-cpu", "--mem-per-gpu"), _SIZE),
+    **dict.fromkeys(("--gpus-per-task", "--gpus-per-node"), r"=(\w+:)?\d+"),
+    "--gpu-bind": r"=(verbose,)?(none|closest|(map_gpu|mask_gpu|single|per_task):[\w,*]+)",
+    "--gpu-freq": r"=[\w=,]+",
+    "--gres": r"=[\w:,.-]+",
+    "--gres-flags": r"=[\w-]+",
+    "--accel-bind": r"=[gnv]+",
+    "--cpu-bind": r"=[\w:,*]+",
+    "--cpu-freq": r"=[\w:-]+",
+    "--mem-bind": r"=[\w:,*]+",
+    "--distribution": r"=[\w*:,=]+",
+    "--hint": r"=\w+",
+    "--network": r"=[\w=,]+",
+    "--mpi": r"=\w+",
+    **dict.fromkeys(("--exact", "--exclusive", "--label", "--unbuffered", "--quiet"), ""),
+}
+"""Those of the man page that place ranks, or their output, and ask for no other allocation."""
 
 
 def options(request: LaunchRequest) -> Words:
@@ -30,14 +54,21 @@ def options(request: LaunchRequest) -> Words:
         )
     slots = slots_of(request.hosts)
     more = request.oversubscribe and request.hosts and request.ranks > slots
+    distribution = is_stated(request, "--distribution")
     return (
         *_protocol(request),
         *_step(request, request.ranks, per_node),
         # Ranks that share CPUs cannot have as many each.
-        *_cpus(None if more else request.cores_per_rank or request.task.cpus),
-        *(("--distribution=block",) if request.in_order else ()),
+        *_cpus(None if more else _cores(request)),
+        *(("--distribution=block",) if request.in_order and not distribution else ()),
         *(("--overcommit",) if more else ()),
     )
+
+
+def _cores(request: LaunchRequest) -> int | None:
+    """Return the CPUs of a rank; what the command line asks for counts before other statements."""
+    stated = None if is_stated(request, *_CPUS) else request.task.cpus
+    return request.cores_per_rank or stated
 
 
 def _once_a_node(request: LaunchRequest) -> Words:
@@ -61,7 +92,7 @@ def _cpus(number: int | None) -> Words:
 
 def _protocol(request: LaunchRequest) -> Words:
     pmi = PMI.get(request.mpi.component) if request.mpi else None
-    stated = any(word.startswith("--mpi") for word in request.command)
+    stated = is_stated(request, "--mpi") or any(w.startswith("--mpi") for w in request.command)
     return () if stated or pmi is None else (f"--mpi={pmi}",)
 
 
@@ -83,5 +114,5 @@ def _step(request: LaunchRequest, tasks: int, per_node: int | None) -> Words:
 
 TRAITS = Traits(
     job=JobTraits(scheduler="slurm", once_a_node=_once_a_node, outside_image=True),
-    line=LineTraits(cores=True),
+    line=LineTraits(cores=True, options=OPTIONS),
 )

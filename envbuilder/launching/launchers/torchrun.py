@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from ...errors import UsageError
-from ...model.launch import JobHosts, LaunchRequest, Words
-from .options import needs_hosts
+from collections.abc import Mapping
+
+from ...model.launch import LaunchRequest, Words
+from .options import endpoint, even_ranks
 from .protocol import JobTraits, LineTraits, Traits
 
 COMMAND: Words = ("torchrun",)
-TRAITS = Traits(job=JobTraits(one_per_node=True), line=LineTraits(cores=True))
+OPTIONS: Mapping[str, str] = {
+    **dict.fromkeys(("--max_restarts", "--monitor_interval"), r"=[\d.]+"),
+    **dict.fromkeys(("--role", "--log_dir", "--rdzv_conf", "--local_addr"), r"=\S+"),
+    **dict.fromkeys(("--tee", "--redirects"), r"=[\d:,]+"),
+}
+"""Those of the parser of torch.distributed.run 1.10 and later, with underscores."""
+
+TRAITS = Traits(job=JobTraits(one_per_node=True), line=LineTraits(cores=True, options=OPTIONS))
 
 
 def options(request: LaunchRequest) -> Words:
@@ -16,24 +24,8 @@ def options(request: LaunchRequest) -> Words:
 
     Underscores: the spelling that all releases take.
     """
-    per_node = request.per_node()
-    if per_node is None:
-        raise UsageError(
-            "launch.uneven-ranks",
-            "torchrun needs the same number of ranks on every node",
-            "give each host the same number of slots: -H host:2,host2:2",
-        )
-    each = (f"--nproc_per_node={per_node}", "--no_python")
+    each = (f"--nproc_per_node={even_ranks(request)}", "--no_python")
     if request.nodes == 1:
         return ("--standalone", "--nnodes=1", *each)
-    rendezvous = ("--rdzv_backend=c10d", "--rdzv_endpoint", _endpoint(request))
+    rendezvous = ("--rdzv_backend=c10d", "--rdzv_endpoint", endpoint(request))
     return (f"--nnodes={request.nodes}", *each, *rendezvous)
-
-
-def _endpoint(request: LaunchRequest) -> str:
-    hosts = request.hosts
-    if isinstance(hosts, JobHosts) and hosts.endpoint is not None:
-        return hosts.endpoint
-    if isinstance(hosts, tuple) and hosts:
-        return f"{hosts[0].name}:{request.port}"
-    raise needs_hosts(request)
