@@ -66,8 +66,12 @@ def check(
     facts: Sequence[str],
     context: Context,
     listed: ComponentList | None = None,
+    *,
+    strict: bool = False,
 ) -> CheckResult:
     """Return what is known of these versions together. *facts*: ``NAME=VALUE``.
+
+    *strict*: errors count also for releases that they were not confirmed for.
 
     Raises UsageError for a word that is no COMPONENT==VERSION, for unknown names, and if there is
     no version at all.
@@ -104,7 +108,9 @@ def check(
     return CheckResult(
         asked=(*(f"{name}=={text}" for name, text in versions.items()), *drivers),
         rows=tuple(row_match(each) for each in matches),
-        bad=any(each.bad for each in matches),
+        bad=any(
+            each.bad or (strict and each.confirmed and each.verdict == "holds") for each in matches
+        ),
     )
 
 
