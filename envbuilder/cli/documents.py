@@ -320,6 +320,12 @@ def check_versions(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show each advisory in full.")
     ] = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict", help="Exit with 4 also for releases that an error was not confirmed for."
+        ),
+    ] = False,
 ) -> int:
     """Check versions against the advisories; exit code 4 if an error applies."""
     from ..commands.advisories import check as run
@@ -329,7 +335,7 @@ def check_versions(
     from .streams import pipe
 
     listed = load_software(file, pipe(), session.context) if file else None
-    value = run(versions or (), arch, fact or (), session.context, listed)
+    value = run(versions or (), arch, fact or (), session.context, listed, strict=strict)
     session.report.show(value, views.checked(value, verbose))
     return ExitCode.KNOWN_BAD if value.bad else ExitCode.OK
 

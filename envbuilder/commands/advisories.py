@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
 from ..errors import UsageError
@@ -11,6 +11,8 @@ from ..knowledge.matching import kind, rows, subjects
 from ..knowledge.rows import Knowledge, Row
 from ..knowledge.terms import Arch, Severity
 from ..model.outcome import CheckResult
+from ..resolve.laws import LAW_ROWS
+from ..resolve.name_table import NAME_ROWS
 from ..resolve.pool import roles
 from ..resolve.stated_facts import (
     check_component,
@@ -20,6 +22,7 @@ from ..resolve.stated_facts import (
     unknown_release,
 )
 from ..resolve.verdicts import StackFacts, match, row_match
+from ..resolve.wheel_table import WHEEL_ROWS
 from ..runtimes import RUNTIMES
 from ..text import unknown
 from ..workflow.context import Context
@@ -45,7 +48,7 @@ def list_rows(component: str | None, severity: str | None, context: Context) -> 
 
 def show(name: str, context: Context) -> Row:
     """Return one row. Raises UsageError with the nearest id."""
-    every = {row.id: row for row in rows(context.knowledge)}
+    every = {row.id: row for row in (*_rules(), *rows(context.knowledge))}
     if name not in every:
         raise UsageError(
             "advisory.unknown",
@@ -53,6 +56,18 @@ def show(name: str, context: Context) -> Row:
             "envbuild advisories list shows all advisories",
         )
     return every[name]
+
+
+def _rules() -> Iterator[Row]:
+    """Yield the rules over facts of wheels and names, which have ids like rows."""
+    for name, summary in {**WHEEL_ROWS, **LAW_ROWS, **NAME_ROWS}.items():
+        yield Row.model_construct(
+            id=name,
+            severity="error",
+            summary=summary,
+            evidence="derived",
+            sources=("docs/knowledge.md",),
+        )
 
 
 def plain(row: Row) -> dict[str, Any]:
@@ -66,8 +81,12 @@ def check(
     facts: Sequence[str],
     context: Context,
     listed: ComponentList | None = None,
+    *,
+    strict: bool = False,
 ) -> CheckResult:
     """Return what is known of these versions together. *facts*: ``NAME=VALUE``.
+
+    *strict*: errors count also for releases that they were not confirmed for.
 
     Raises UsageError for a word that is no COMPONENT==VERSION, for unknown names, and if there is
     no version at all.
@@ -104,7 +123,9 @@ def check(
     return CheckResult(
         asked=(*(f"{name}=={text}" for name, text in versions.items()), *drivers),
         rows=tuple(row_match(each) for each in matches),
-        bad=any(each.bad for each in matches),
+        bad=any(
+            each.bad or (strict and each.confirmed and each.verdict == "holds") for each in matches
+        ),
     )
 
 

@@ -77,7 +77,9 @@ def _written(folder: Path) -> _Folder:
 
 def _merged(each: Sequence[Knowledge]) -> Knowledge:
     sections = {name: [getattr(one, name) for one in each] for name in Knowledge.model_fields}
+    days = sections.pop("recorded")
     merged = {name: _first_wins(parts) for name, parts in sections.items()}
+    merged["recorded"] = max(filter(None, days), default=None)
     return Knowledge.model_validate(merged, by_name=True, context=CHECKED)
 
 

@@ -11,6 +11,7 @@ from ..knowledge.channels import CHANNEL_ORIGINS
 from ..knowledge.conditions import Value
 from ..knowledge.rows import Component
 from ..knowledge.terms import Origin
+from ..knowledge.wheels import is_build_tag
 from ..machine.mpi import COMPONENTS
 from ..model.validation import Observation
 from ..target_tools.distributions import INSIDE
@@ -88,7 +89,8 @@ def _packages(
             if found is not None:
                 folder, each = found
                 place = seen(f"{environment.short(each.path)}/METADATA", "Version", each.version)
-                version = each.version.partition("+")[0]
+                release, _, local = each.version.partition("+")
+                version = each.version if is_build_tag(local) else release
                 of_conda = package is not None and package.version == each.version
                 origin = _CHANNEL if of_conda else _origin(folder, each, component)
                 yield name, version, origin, place

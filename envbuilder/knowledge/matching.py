@@ -22,7 +22,9 @@ def kind(row: Row) -> str:
     """Return what a row is."""
     if isinstance(row, Advisory):
         return "advisory"
-    return "coupling" if isinstance(row, Coupling) else "flag rule"
+    if isinstance(row, Coupling):
+        return "coupling"
+    return "flag rule" if isinstance(row, FlagRule) else "rule"
 
 
 def subjects(row: Row) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from ..base import Document, Line, Name, VariableName
+from ..base import Day, Document, Line, Name, VariableName
 from .channels import Channel, SourceTrees
 from .conditions import Condition, ConditionText
 from .entries import RuntimeName
@@ -293,6 +293,27 @@ class Row(Document):
     demoted: Line | None = Field(
         default=None, description="Why its severity is lower than its source states."
     )
+    confirmed_to: PlainVersion | dict[Name, PlainVersion] | None = Field(
+        default=None,
+        description="For ranges without an upper end: the last release that the source is known to "
+        "hold for, of the component of the row, or of each one. 13.3 includes 13.3.1. For later "
+        "releases an error counts as a warning.",
+    )
+    confirmed: Day | None = Field(default=None, description="The day of confirmed-to.")
+    holds: Literal["until-fixed"] | None = Field(
+        default=None,
+        description="Whether the row keeps its severity for later releases: its cause is a missing "
+        "feature, a removed interface or an ABI.",
+    )
+    reason: Line | None = Field(default=None, description="The cause, for holds.")
+
+    @model_validator(mode="after")
+    def _confirmation_is_complete(self) -> "Row":
+        if (self.confirmed_to is None) != (self.confirmed is None):
+            raise ValueError("confirmed-to and confirmed (its day) go together")
+        if (self.holds is None) != (self.reason is None):
+            raise ValueError("holds: until-fixed and its reason go together")
+        return self
 
 
 class Advisory(Row):
@@ -400,6 +421,7 @@ _OTHER_NETWORKS = frozenset({"ethernet", "slingshot"})
 class Knowledge(Document):
     """All of it, merged over the folders that were searched."""
 
+    recorded: Day | None = Field(default=None, description="The day of the recorded releases.")
     components: dict[Name, Component] = Field(default_factory=dict)
     releases: dict[Name, tuple[Release, ...]] = Field(default_factory=dict)
     existing: dict[Name, Existing] = Field(default_factory=dict)

@@ -79,9 +79,19 @@ def wheel_facts(
 
 
 def index_tag(indexes: Sequence[str]) -> str | None:
-    """Return the build tag of the first index, if all its wheels have one: PyTorch's own."""
-    last = indexes[0].rstrip("/").rpartition("/")[2] if indexes else ""
-    return last if last == "cpu" or _TAG.fullmatch(last) else None
+    """Return the build tag of the first index or page, if all its wheels have one: PyTorch's own.
+
+    ``.../whl/cu118`` and ``.../whl/cu118/torch_stable.html``, whose wheels are later versions
+    than those of an index without local versions.
+    """
+    parts = indexes[0].removesuffix("/").removesuffix("/torch_stable.html") if indexes else ""
+    last = parts.rpartition("/")[2]
+    return last if is_build_tag(last) else None
+
+
+def is_build_tag(local: str) -> bool:
+    """Whether a local version names a build: cpu, cu121, rocm6.1."""
+    return local == "cpu" or _TAG.fullmatch(local) is not None
 
 
 def _of_tag(tag: str) -> WheelFacts:

@@ -368,12 +368,18 @@ class RowMatch(Document):
     remedy: Line | None = Field(default=None, description="The remedy that lifts it, if one does.")
     fix: Line | None = None
     link: Line
+    confirmed_to: Line | None = Field(
+        default=None,
+        description="If an error counts as a warning for these versions: the last release that it "
+        "was confirmed for.",
+    )
 
 
 class CheckResult(Document):
     """What is known of versions together.
 
-    ``bad``: a row holds that is an error, or one may hold that says it counts all the same.
+    ``bad``: a row holds that is an error, or one may hold that says it counts all the same. With
+    ``--strict`` errors also count for releases that they were not confirmed for.
     """
 
     asked: tuple[Line, ...]

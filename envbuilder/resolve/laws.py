@@ -5,7 +5,7 @@ One MPI, one Python for which there are wheels, and a machine on which they run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ..knowledge.releases import admits, fit_text, glibc_suffices, has_wheels_for
 from ..knowledge.rows import Coupling, Knowledge, Release
@@ -16,6 +16,14 @@ from .problem import Candidate, Rule
 from .rules import GroundRule
 
 _INDEX = "recipes/knowledge/versions.yaml"
+
+LAW_ROWS: Mapping[str, str] = {
+    "ONE-MPI": "a stack has two MPIs",
+    "WHEEL-PYTHON": "a release has no wheels for the Python of the stack",
+    "WHEEL-GLIBC": "the wheels of a release need a newer glibc",
+    "WHEEL-ARCH": "a release has no wheels for the architecture",
+}
+"""The ids of these rules, and what they refuse."""
 
 
 def stated_laws(knowledge: Knowledge, pool: Pool, facts: Facts) -> Iterator[GroundRule]:

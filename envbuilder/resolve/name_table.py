@@ -16,8 +16,11 @@ from .pool import Pool
 from .problem import Candidate, Rule
 from .rules import GroundRule
 
-NAME_ROWS = ("NAME-CUDA", "NAME-PYTHON")
-"""The ids of these rules."""
+NAME_ROWS: Mapping[str, str] = {
+    "NAME-CUDA": "a module was built with another CUDA, by its name",
+    "NAME-PYTHON": "a module was built for another Python, by its name",
+}
+"""The ids of these rules, and what they refuse."""
 
 # CUDA 11 and later run what another minor release of theirs was built for; earlier ones do not.
 _FIRST_CUDA_WITH_COMPATIBLE_MINORS = 11

@@ -98,7 +98,9 @@ def _inside(request: Request, offered: Iterable[Candidate]) -> Iterator[tuple[st
 def _wheels(request: Request, offered: Iterable[Candidate]) -> Iterator[tuple[str, WheelFacts]]:
     """Yield what the wheels of the index contain, as far as it is recorded."""
     knowledge = request.knowledge
-    tag = index_tag(request.recipe.pip_indexes or request.site.pip_indexes)
+    recipe, site = request.recipe, request.site
+    tag = index_tag((*recipe.find_links, *site.find_links))
+    tag = tag or index_tag(recipe.pip_indexes or site.pip_indexes)
     for each in offered:
         if each.origin == "pip" and each.component in knowledge.builds:
             component, version, name = each.component, each.version, each.locator

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+from ..knowledge.ageing import confirmed_releases, is_confirmed
 from ..knowledge.conditions import Condition, Lookup, Value
 from ..knowledge.matching import selection_words
 from ..knowledge.rows import Advisory, Coupling, FlagRule, Knowledge, Remedy, Row, Selection
@@ -36,7 +37,8 @@ class GroundRule(NamedTuple):
     ``unknown``: the facts, not stated, on which it depends; () where it holds for certain.
     ``reason``: of the waiver, None where it is not waived. ``beside``: what else must be there, in
     words, of components that were not given. ``silent``: it is about a GPU that is not used. It
-    decides between what else is equal, refuses nothing and is not shown.
+    decides between what else is equal, refuses nothing and is not shown. ``confirmed``: of an error
+    that counts as a warning, the release for which it was last confirmed.
     """
 
     rule: Rule
@@ -45,6 +47,7 @@ class GroundRule(NamedTuple):
     reason: str | None = None
     beside: tuple[str, ...] = ()
     silent: bool = False
+    confirmed: str | None = None
 
     @property
     def binds(self) -> bool:
@@ -70,12 +73,14 @@ class _Shape(NamedTuple):
     """What a row looks for: slots all filled, lacks all empty. ``mark`` tells shapes apart.
 
     ``owner``: what the row is about, for rows that say nothing where that is not there.
+    ``confirmed``: the release for which the row was last confirmed; all of these are later.
     """
 
     mark: str
     slots: tuple[_Slot, ...]
     lacks: tuple[_Slot, ...] = ()
     owner: str | None = None
+    confirmed: str | None = None
 
 
 class _Verdict(NamedTuple):
@@ -137,10 +142,17 @@ def _selected(pool: Pool, name: str, which: Selection) -> _Slot:
 def _ground(
     row: Row, pool: Pool, facts: Facts, allow: Mapping[str, str], complete: bool
 ) -> Iterator[GroundRule]:
-    usable = [shape for shape in _shapes(row, pool) if _can_come_true(shape, pool, complete)]
+    usable = [
+        shape
+        for every in _shapes(row, pool)
+        for shape in _by_confirmation(row, every, pool)
+        if _can_come_true(shape, pool, complete)
+    ]
     verdicts = _verdicts(row, pool, facts) if usable else {}
     silent = facts.are_for_cpus() and not _GPU_FACTS.isdisjoint(Condition(row.when).names())
+    stated = row
     for shape in usable:
+        row = stated if shape.confirmed is None else _unconfirmed(stated, shape.confirmed)
         absent = () if complete else tuple(dict.fromkeys(_absent(shape, pool)))
         for n, (verdict, cases) in enumerate(verdicts.items()):
             mark = ":".join(part for part in (row.id, shape.mark, str(n) if n else "") if part)
@@ -157,7 +169,39 @@ def _ground(
                 remedies=tuple(_remedies(row, shape, pool, facts)),
                 can_waive=isinstance(row, Advisory) and row.severity == "error",
             )
-            yield GroundRule(rule, row, verdict.unknown, allow.get(row.id), absent, silent)
+            confirmed = shape.confirmed if stated.severity == "error" else None
+            yield GroundRule(
+                rule, row, verdict.unknown, allow.get(row.id), absent, silent, confirmed
+            )
+
+
+def _by_confirmation(row: Row, shape: _Shape, pool: Pool) -> Iterator[_Shape]:
+    """Yield the shape of the releases that the row was confirmed for, and those of later ones."""
+    later = []
+    for name, limit in () if row.holds else confirmed_releases(row).items():
+        releases = pool.of(name)
+        newer = frozenset(each.id for each in releases if not is_confirmed(each.version, limit))
+        if newer:
+            apart = _limited(shape, name, newer)
+            mark = f"{shape.mark}:after {name} {limit}"
+            later.append(apart._replace(mark=mark, confirmed=f"{name} {limit}"))
+            shape = _limited(shape, name, frozenset(each.id for each in releases) - newer)
+    yield from (shape, *later)
+
+
+def _limited(shape: _Shape, role: str, ids: frozenset[str]) -> _Shape:
+    slots = tuple(
+        slot._replace(ids=slot.ids & ids) if slot.role == role else slot for slot in shape.slots
+    )
+    return shape._replace(slots=slots)
+
+
+def _unconfirmed(row: Row, confirmed: str) -> Row:
+    """Return the row for releases after those that it was confirmed for."""
+    was_error = row.severity == "error"
+    text = f"{row.summary} ({'error, ' if was_error else ''}last confirmed for {confirmed})"
+    severity = "warning" if was_error else row.severity
+    return row.model_copy(update={"severity": severity, "summary": text})
 
 
 def _can_come_true(shape: _Shape, pool: Pool, complete: bool) -> bool:

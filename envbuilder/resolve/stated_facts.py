@@ -130,7 +130,7 @@ def stated_facts(
             check_component(owner, knowledge)
             check_choice("origin", text, get_args(Origin))
             origins[owner] = cast("Origin", text)
-        else:
+        elif text or name != "driver":  # driver= states that there is none
             facts[name] = _value(name, text, knowledge)
     owner = next((knowledge.flags[name].runtime for name in flags), "")
     return Facts(facts, flags or None, runtimes.get(owner), versions.get(owner)), origins

@@ -52,7 +52,7 @@ class StackFacts:
 class Match:
     """A row that says something. ``about``: component@version; ``open``: what it depends on.
 
-    ``remedy``: what lifts it.
+    ``remedy``: what lifts it. ``confirmed``: see ``GroundRule``.
     """
 
     row: Row
@@ -60,6 +60,7 @@ class Match:
     about: tuple[str, ...]
     open: tuple[str, ...] = ()
     remedy: Remedy | None = None
+    confirmed: str | None = None
 
     @property
     def severity(self) -> Severity:
@@ -205,7 +206,9 @@ def _match(grounded: GroundRule, pool: Pool, given: StackFacts) -> Iterator[Matc
     if remedy is not None:
         yield Match(grounded.row, "lifted", words, remedy=remedy)
     else:
-        yield Match(grounded.row, "unknown" if hanging else "holds", words, tuple(sorted(hanging)))
+        verdict: Verdict = "unknown" if hanging else "holds"
+        needed = tuple(sorted(hanging))
+        yield Match(grounded.row, verdict, words, needed, confirmed=grounded.confirmed)
 
 
 def _open_fact(component: str, given: StackFacts) -> str:
@@ -249,4 +252,5 @@ def row_match(match: Match) -> RowMatch:
         remedy=remedy_text(match.remedy) if match.remedy else None,
         fix=row.fix,
         link=row.sources[0],
+        confirmed_to=match.confirmed,
     )

@@ -24,16 +24,16 @@ from .pool import Pool, fits
 from .problem import Candidate, Rule
 from .rules import GroundRule
 
-WHEEL_ROWS = (
-    "WHEEL-DRIVER",
-    "WHEEL-GPU",
-    "WHEEL-CUDA",
-    "WHEEL-VENDOR",
-    "WHEEL-LIBRARY",
-    "WHEEL-REQUIRES",
-    "WHEEL-MPI",
-)
-"""The ids of these rules."""
+WHEEL_ROWS: Mapping[str, str] = {
+    "WHEEL-DRIVER": "the CUDA of a wheel needs a newer driver",
+    "WHEEL-GPU": "a wheel has neither machine code nor PTX for a GPU of the site",
+    "WHEEL-CUDA": "the wheels of a stack contain two series of CUDA",
+    "WHEEL-VENDOR": "a package is for GPUs of another vendor than those of the site",
+    "WHEEL-LIBRARY": "two distributions install the same library",
+    "WHEEL-REQUIRES": "a release is outside of what the metadata of a wheel requires",
+    "WHEEL-MPI": "an index or a channel has no MPI for the network of the site",
+}
+"""The ids of these rules, and what they refuse."""
 
 
 _FETCHED = ("pip", *CHANNEL_ORIGINS)

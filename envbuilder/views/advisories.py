@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from ..knowledge.ageing import confirmed_releases
 from ..knowledge.matching import Verdict, kind, selection_words, subjects
 from ..knowledge.rows import Advisory, Coupling, FlagRule, Row, Selection
 from ..model.outcome import CheckResult, RowMatch
@@ -60,6 +61,11 @@ def _fields(value: Row) -> Iterator[tuple[str, str]]:
         yield "now", f"{value.replaced_by}, which says the same for all releases"
     if value.demoted:
         yield "demoted", value.demoted
+    limits = ", ".join(f"{name} {limit}" for name, limit in confirmed_releases(value).items())
+    if limits:
+        yield "confirmed", f"{value.confirmed}, for releases up to {limits}"
+    if value.reason:
+        yield "holds", f"{value.holds}: {value.reason}"
     yield "evidence", value.evidence
     yield from _labelled("sources", value.sources)
 

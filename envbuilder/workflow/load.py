@@ -20,6 +20,7 @@ from ..documents.profile import check_is_there, profile_of, variant
 from ..documents.site_choice import ChosenSite, choose_arch, choose_site, with_partition
 from ..errors import BuildError, MissingToolError, NoSolutionError, UsageError
 from ..knowledge import matching
+from ..knowledge.ageing import MAX_DAYS, days_old
 from ..knowledge.rows import Knowledge
 from ..knowledge.terms import Arch, Profile
 from ..launching.launchers import own_launcher
@@ -127,6 +128,15 @@ class Planned:
     plan: Plan
 
 
+def _note_age(knowledge: Knowledge, context: Context) -> None:
+    days = days_old(knowledge, context.clock().date())
+    if days > MAX_DAYS:
+        context.reporter.say(
+            f"note: the knowledge is of {knowledge.recorded}, {days} days ago: later releases and "
+            "advisories are missing"
+        )
+
+
 def load(choice: PlanOptions, context: Context, base: BaseImage | None = None) -> PlanInputs:
     """Read and check the documents, choose the site, look at what it holds.
 
@@ -158,6 +168,7 @@ def load(choice: PlanOptions, context: Context, base: BaseImage | None = None) -
     if profile:
         check_is_there(profile, chosen.site, snapshot, knowledge)
     recipe = _waiving(recipe, choice.waivers(), knowledge)
+    _note_age(knowledge, context)
     for row in matching.rows(knowledge) if recipe.value.allow else ():
         if row.replaced_by and row.id in recipe.value.allow:
             context.reporter.say(f"note: {row.id} is now {row.replaced_by}, for the same releases")

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -141,6 +142,20 @@ def test_rows_of_knowledge(made: Made, tmp_path: Path) -> None:
     assert [(each["id"], each["open"]) for each in value["undecided"]] == [("OUR-002", ["network"])]
     text = run(str(made.prefix), "--recipes", str(folder.parent)).stdout
     assert text.splitlines()[-1] == "Undecided (fact `network` not stated): OUR-002"
+
+
+def test_a_package_is_the_build_that_its_local_version_names(made: Made, tmp_path: Path) -> None:
+    folder = tmp_path / "ours" / "knowledge"
+    folder.mkdir(parents=True)
+    row = KNOWLEDGE.partition("  - id: OUR-002")[0].replace("packaging", "pytorch")
+    when = "    when: \"arch == 'x86_64' and pytorch.cuda == '12.1'\"\n    summary:"
+    (folder / "advisories.yaml").write_text(row.replace("    summary:", when))
+    for version, expected in (("2.5.1+cu121", {"OUR-001"}), ("2.5.1+cu118", set())):
+        metadata = made.install("torch", version)
+        done = run(str(made.prefix), "--recipes", str(folder.parent), "--json")
+        ids = {each["id"] for each in json.loads(done.stdout)["findings"]}
+        assert ids & {"OUR-001"} == expected, version
+        shutil.rmtree(metadata)
 
 
 def test_the_flags_of_a_horovod_that_envbuild_built(made: Made) -> None:

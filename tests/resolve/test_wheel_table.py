@@ -350,7 +350,26 @@ def test_machine_code_runs_on_later_gpus_of_its_generation(
 
 @pytest.mark.parametrize(
     ("index", "tag"),
-    [("https://x.example/whl/cu118/", "cu118"), ("https://x.example/simple", None)],
+    [
+        ("https://x.example/whl/cu118/", "cu118"),
+        ("https://x.example/whl/cu118/torch_stable.html", "cu118"),
+        ("https://x.example/simple", None),
+    ],
 )
 def test_an_index_of_one_build_is_known_by_its_last_part(index: str, tag: str | None) -> None:
     assert index_tag([index]) == tag
+
+
+def test_a_page_of_links_selects_the_build_before_the_index(tmp_path: Path) -> None:
+    more = 'find-links: ["https://x.example/whl/cu118/torch_stable.html"]\n'
+    code, value = plan(tmp_path, 'pytorch: "==2.2.2"', more=more, gpu="sm_70", driver="470.82")
+    assert code == 0, value
+    code, value = plan(tmp_path, 'pytorch: "==2.2.2"', gpu="sm_70", driver="470.82")
+    assert (code, rows(value)) == (4, {"WHEEL-DRIVER"})
+
+
+@pytest.mark.parametrize("name", ["WHEEL-DRIVER", "WHEEL-PYTHON", "ONE-MPI", "NAME-CUDA"])
+def test_a_rule_is_shown_by_its_id(name: str) -> None:
+    done = CliRunner().invoke(app, ["advisories", "show", name, "--json"])
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["kind"] == "rule"
