@@ -344,6 +344,8 @@ _FIX = "build it again with its flags and patches: envbuild remove, then envbuil
 
 OTHER_RELEASE = CheckInfo(
     id="horovod.other-framework",
+    layer="framework records",
+    faults=("another release",),
     severity="error",
     title="Horovod was built for another release of a framework than is installed",
     why="the C++ interface of a framework changes between releases: import fails with an undefined "
@@ -353,6 +355,8 @@ OTHER_RELEASE = CheckInfo(
 )
 OTHER_ABI = CheckInfo(
     id="horovod.other-abi",
+    layer="ABI",
+    faults=("another release",),
     severity="error",
     title="Horovod was built with another C++ ABI than the framework",
     why="import fails with an undefined symbol; Horovod's build asks the installed framework for "
@@ -362,6 +366,8 @@ OTHER_ABI = CheckInfo(
 )
 SYMBOL_MISSING = CheckInfo(
     id="horovod.symbol-missing",
+    layer="ABI",
+    faults=("missing",),
     severity="error",
     title="Horovod needs C++ symbols that the installed framework lacks",
     why="import fails with an undefined symbol: Horovod was built for another framework",

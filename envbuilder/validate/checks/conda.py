@@ -91,6 +91,8 @@ CHECKS = (
     check(
         _damaged,
         id="conda.damaged",
+        layer="conda",
+        faults=("damaged",),
         severity="error",
         title="a conda record is damaged",
         why="conda and mamba refuse to change the environment, or treat the package as missing",
@@ -100,6 +102,8 @@ CHECKS = (
     check(
         _missing,
         id="conda.requirement-missing",
+        layer="conda",
+        faults=("missing",),
         severity="error",
         title="a conda package depends on another one that is not installed",
         why="packages that need it fail; often a package was removed with --force",
@@ -109,6 +113,8 @@ CHECKS = (
     check(
         _other_version,
         id="conda.requirement-unmet",
+        layer="conda",
+        faults=("another release",),
         severity="error",
         title="a conda package depends on another release of one that is installed",
         why="its builders state that it does not work with this one; often a package was installed "
@@ -119,6 +125,8 @@ CHECKS = (
     check(
         _replaced,
         id="conda.replaced-by-pip",
+        layer="conda",
+        faults=("hidden",),
         severity="warning",
         title="pip replaced a package that conda installed",
         why="conda still plans with its own release, and its next change may overwrite pip's files",

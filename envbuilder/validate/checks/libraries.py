@@ -210,6 +210,8 @@ CHECKS = (
     check(
         _missing,
         id="library.missing",
+        layer="loader",
+        faults=("missing",),
         severity="error",
         title="a library that an extension module needs is not found",
         why="its import fails with: cannot open shared object file",
@@ -220,6 +222,8 @@ CHECKS = (
     check(
         _other_machine,
         id="library.other-machine",
+        layer="loader",
+        faults=("another machine",),
         severity="error",
         title="an extension module is for another architecture",
         why="it cannot be loaded: invalid ELF header, or wrong ELF class",
@@ -229,6 +233,8 @@ CHECKS = (
     check(
         _other_site,
         id="site.other-arch",
+        layer="site",
+        faults=("another machine",),
         severity="error",
         title="the environment is for another architecture than that of --site",
         why="none of its programs starts there: exec format error",
@@ -238,6 +244,8 @@ CHECKS = (
     check(
         _damaged,
         id="library.damaged",
+        layer="loader",
+        faults=("damaged", "half-done"),
         severity="error",
         title="a library is damaged",
         why="it cannot be loaded; often a disk or a quota was full when it was written",
@@ -247,6 +255,8 @@ CHECKS = (
     check(
         _newer_glibc,
         id="library.newer-glibc",
+        layer="loader",
+        faults=("another release", "another machine"),
         severity="error",
         title="a library needs a newer glibc than that of this machine or of --site",
         why="it cannot be loaded: version GLIBC_X not found",
@@ -256,6 +266,8 @@ CHECKS = (
     check(
         _newer_processor,
         id="library.newer-processor",
+        layer="loader",
+        faults=("another machine",),
         severity="error",
         title="a library is built for a newer processor than this machine has",
         why="it cannot be loaded: CPU ISA level is lower than required; or the program ends with: "
@@ -266,6 +278,8 @@ CHECKS = (
     check(
         _version_missing,
         id="library.version-missing",
+        layer="loader",
+        faults=("another release",),
         severity="error",
         title="a library is older than another library requires",
         why="it cannot be loaded: version GLIBCXX_X not found",
@@ -276,6 +290,8 @@ CHECKS = (
     check(
         _overruled,
         id="library.overruled",
+        layer="loader",
+        faults=("hidden",),
         severity="warning",
         title="LD_LIBRARY_PATH overrides a library that a package contains",
         why="LD_LIBRARY_PATH comes before RUNPATH: the package uses a library that it was not "

@@ -130,6 +130,8 @@ CHECKS = (
     check(
         _missing,
         id="python.missing",
+        layer="interpreter",
+        faults=("missing", "another owner"),
         severity="error",
         title="the interpreter of the environment is missing or not accessible to this user",
         why="no program of it starts; often its base Python was removed or upgraded, or is in a "
@@ -141,6 +143,8 @@ CHECKS = (
     check(
         _other_version,
         id="python.other-version",
+        layer="interpreter",
+        faults=("another release",),
         severity="error",
         title="the interpreter has another series than the packages",
         why="Python searches lib/pythonX.Y of its own series and finds none of the packages",
@@ -150,6 +154,8 @@ CHECKS = (
     check(
         _moved,
         id="python.moved",
+        layer="interpreter",
+        faults=("left over",),
         severity="warning",
         title="scripts of the environment start a Python in another folder",
         why="the environment was moved or copied: pip and other scripts use the other folder, or "

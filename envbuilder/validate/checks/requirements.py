@@ -270,6 +270,8 @@ CHECKS = (
     check(
         _missing,
         id="package.requirement-missing",
+        layer="metadata",
+        faults=("missing",),
         severity="error",
         title="a package requires another one that is not installed",
         why="its import, or a part of it, fails with ModuleNotFoundError",
@@ -279,6 +281,8 @@ CHECKS = (
     check(
         _other_version,
         id="package.requirement-unmet",
+        layer="metadata",
+        faults=("another release",),
         severity="error",
         title="a package requires another release of one that is installed",
         why="its authors state that it does not work with this one, or is not tested with it",
@@ -288,6 +292,8 @@ CHECKS = (
     check(
         _other_python,
         id="package.python-unmet",
+        layer="metadata",
+        faults=("another release",),
         severity="error",
         title="a package does not support the Python of the environment",
         why="its authors state that it does not work with it",
@@ -297,6 +303,8 @@ CHECKS = (
     check(
         _other_abi,
         id="package.other-abi",
+        layer="ABI",
+        faults=("another release",),
         severity="error",
         title="a package was built for another Python",
         why="Python skips extension modules of another ABI: ModuleNotFoundError, or a crash",

@@ -118,6 +118,8 @@ CHECKS = (
     check(
         _gone,
         id="module.gone",
+        layer="modules",
+        faults=("missing",),
         severity="warning",
         title="the modulefile of a loaded module is missing",
         why="the shell has settings of an earlier state of the site; a job that loads the module "
@@ -128,6 +130,8 @@ CHECKS = (
     check(
         _two_releases,
         id="module.two-releases",
+        layer="modules",
+        faults=("another release",),
         severity="warning",
         title="two releases of one module are loaded",
         why="files of the release loaded last are found first, other files come from the first",
@@ -137,6 +141,8 @@ CHECKS = (
     check(
         _folders_gone,
         id="module.folder-gone",
+        layer="modules",
+        faults=("missing",),
         severity="warning",
         title="the loaded modules add a missing folder to a search path",
         why="the software of the module was moved or removed: another one is found instead",
@@ -146,6 +152,8 @@ CHECKS = (
     check(
         _other_mpi,
         id="module.other-mpi",
+        layer="modules",
+        faults=("hidden",),
         severity="error",
         title="mpiexec on PATH and libmpi on LD_LIBRARY_PATH are of different MPIs",
         why="programs that load this libmpi are started as ranks of another MPI: each becomes rank "
@@ -156,6 +164,8 @@ CHECKS = (
     check(
         _no_home,
         id="horovod.home-empty",
+        layer="variables",
+        faults=("missing",),
         severity="warning",
         title="HOROVOD_NCCL_HOME or HOROVOD_CUDA_HOME names a folder without the library",
         why="a build of Horovod in this shell fails, or silently uses another one",
@@ -165,6 +175,8 @@ CHECKS = (
     check(
         _other_release,
         id="horovod.other-home",
+        layer="variables",
+        faults=("another release",),
         severity="warning",
         title="HOROVOD_NCCL_HOME or HOROVOD_CUDA_HOME has another release than the one loaded",
         why="Horovod is compiled for one release and runs with another: undefined symbols, or "

@@ -65,6 +65,8 @@ CHECKS = (
     check(
         _two_nccls,
         id="nccl.two-in-process",
+        layer="ABI",
+        faults=("hidden",),
         severity="warning",
         title="one process loads two NCCLs",
         why="a library name is loaded once: the order of imports decides which NCCL carries the "
@@ -76,6 +78,8 @@ CHECKS = (
     check(
         _two_openmps,
         id="openmp.two-in-process",
+        layer="ABI",
+        faults=("hidden",),
         severity="warning",
         title="one process loads two OpenMP runtimes of the LLVM family",
         why="the second one ends the program with OMP: Error #15, or both start threads for every "
