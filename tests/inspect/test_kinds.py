@@ -12,6 +12,7 @@ from tests.layers import CHECKOUT
 
 PAGE = CHECKOUT / "docs" / "validating.md"
 MARK, END = "<!-- printed by tests/inspect/test_kinds.py -->\n", "<!-- end of it -->\n"
+HEAD = "| id | severity | finds that |\n| --- | --- | --- |\n"
 _IDS = re.compile(r"(`[a-z]+\.[a-z-]+`(, )?)+")
 
 
@@ -34,6 +35,13 @@ def test_each_cell_names_its_checks_or_a_reason() -> None:
         assert all(cells), (layer, cells)
         printed.append(f"| {layer} | {' | '.join(cells)} |")
     goldens.compare(PAGE, "".join((before, MARK, "\n".join(printed), "\n", END, after)))
+
+
+def test_the_docs_list_every_check() -> None:
+    before, head, rest = PAGE.read_text(encoding="utf-8").partition(HEAD)
+    rows = [f"| `{each.id}` | {each.severity} | {each.title} |\n" for each in list_checks()]
+    after = "\n" + rest.partition("\n\n")[2]
+    goldens.compare(PAGE, "".join((before, head, *rows, after)))
 
 
 def test_the_definitions_name_every_layer_and_fault() -> None:

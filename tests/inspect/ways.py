@@ -264,7 +264,7 @@ def on_pythonpath(made: Made) -> dict[str, str]:
 def of_the_user(made: Made) -> dict[str, str]:
     """An older release in the user's own folder hides that of the Python below."""
     older_yaml(made, f"home/.local/lib/python{zoo.SERIES}/site-packages")
-    base = Made(made.prefix.parent / "base")
+    base = zoo.base_python(made.prefix.parent / "base")
     base.install("PyYAML", "6.0")
     text = f"home = {base.prefix}/bin\ninclude-system-site-packages = true\n"
     made.write(made.prefix / "pyvenv.cfg", f"{text}version = {zoo.SERIES}.0\n")
@@ -314,7 +314,7 @@ def base_with(one: str, other: str) -> Break:
     """Return what makes a module with a library, and one in the Python below with another."""
 
     def make(made: Made) -> None:
-        base = Made(made.prefix.parent / "base")
+        base = zoo.base_python(made.prefix.parent / "base")
         libraries = []
         for folder, soname in (("one", one), ("other", other)):
             library = made.prefix.parent / folder / soname
@@ -484,7 +484,9 @@ BROKEN: dict[str, Way] = {
     # The Python of it
     "interpreter removed": Way(relink_python, "python.missing"),
     "interpreter a link to itself": Way(python_loop, "python.missing"),
-    "Python upgraded": Way(upgrade_python, "python.other-version"),
+    "Python upgraded": Way(
+        upgrade_python, "python.other-version", frozenset({"python.other-home"})
+    ),
     "packages of another Python": Way(
         series_moved, "python.other-version", frozenset({"package.other-abi"})
     ),
@@ -709,9 +711,14 @@ def newer_library(made: Made) -> None:
 
 def foreign(made: Made) -> None:
     """One for ppc64le, all of it: its Python and its extensions."""
-    python = made.prefix.parent / "python" / f"python{zoo.SERIES}"
+    python = made.prefix.parent / "base" / "bin" / f"python{zoo.SERIES}"
     made.write(python, other_machine(Path(sys.executable).resolve().read_bytes()))
+    python.chmod(0o755)
     relink_python(made, str(python))
+    config = f"home = {python.parent}\nversion = {zoo.SERIES}.0\n"
+    made.write(made.prefix / "pyvenv.cfg", config)
+    library = python.parent.parent / "lib" / f"python{zoo.SERIES}" / "os.py"
+    made.write(library, "")
     for path in made.packages.rglob("*.so"):
         made.write(path, other_machine(path.read_bytes()))
     for name in ("PyYAML", "MarkupSafe", "charset_normalizer"):
@@ -756,7 +763,7 @@ def driver_missing(made: Made) -> None:
 
 
 def system_packages(made: Made) -> None:
-    base = Made(made.prefix.parent / "base")
+    base = zoo.base_python(made.prefix.parent / "base")
     base.install("below", "1.0")
     text = f"home = {base.prefix}/bin\ninclude-system-site-packages = true\n"
     made.write(made.prefix / "pyvenv.cfg", f"{text}version = {zoo.SERIES}.0\n")

@@ -24,6 +24,7 @@ from . import (
     requirements,
     shell,
     together,
+    variables,
 )
 from .protocol import MOST_EVIDENCE, Check, Outcome, Undecided, told
 
@@ -37,6 +38,7 @@ CHECKS: tuple[Check, ...] = (
     *together.CHECKS,
     *paths.CHECKS,
     *file_systems.CHECKS,
+    *variables.CHECKS,
     *shell.CHECKS,
 )
 

@@ -54,7 +54,7 @@ def _folders_gone(environment: Environment) -> Iterator[Violation]:
             )
 
 
-def _first_mpi(environment: Environment) -> MpiFile | None:
+def first_mpi(environment: Environment) -> MpiFile | None:
     """Return the MPI whose library comes first on LD_LIBRARY_PATH."""
     for folder in environment.environ.get("LD_LIBRARY_PATH", "").split(":"):
         for name in names_in(Path(folder)) if folder.startswith("/") else ():
@@ -65,7 +65,7 @@ def _first_mpi(environment: Environment) -> MpiFile | None:
 
 def _other_mpi(environment: Environment) -> Iterator[Violation]:
     launcher = first_launcher(environment) if environment.modules else None
-    library = _first_mpi(environment) if launcher else None
+    library = first_mpi(environment) if launcher else None
     if launcher and library and launcher.kin != library.kin:
         yield Violation(
             f"{launcher.path} starts ranks of {launcher}, {library.path} is of {library}",
