@@ -49,7 +49,8 @@ class Outcome(NamedTuple):
     def more(self) -> set[str]:
         """What was found beside what is broken, and does not come with it."""
         own = {self.way.wanted, *self.way.also}
-        return {each for each in self.ids if not any(fnmatch(each, name) for name in own)}
+        alarms = {each.id for each in self.findings if each.severity != "info"}
+        return {each for each in alarms if not any(fnmatch(each, name) for name in own)}
 
 
 def looked_at(name: str, way: Way, first: zoo.Made, folder: Path, context: Context) -> Outcome:

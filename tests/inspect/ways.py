@@ -726,6 +726,8 @@ def foreign(made: Made) -> None:
         rows = (folder / "RECORD").read_text().splitlines()
         kept = [f"{row.split(',')[0]},," if ".so," in row else row for row in rows]
         made.write(folder / "RECORD", "\n".join(kept) + "\n")
+        tags = (folder / "WHEEL").read_text().replace("_x86_64", "_ppc64le")
+        made.say(folder.name.partition("-")[0], "WHEEL", tags)
 
 
 def editable(made: Made) -> None:

@@ -17,8 +17,11 @@ from . import (
     conda,
     file_systems,
     files,
+    frameworks,
+    installs,
     libraries,
     mpi,
+    owners,
     paths,
     python,
     requirements,
@@ -32,6 +35,8 @@ CHECKS: tuple[Check, ...] = (
     *python.CHECKS,
     *requirements.CHECKS,
     *files.CHECKS,
+    *installs.CHECKS,
+    *owners.CHECKS,
     *conda.CHECKS,
     *libraries.CHECKS,
     *mpi.CHECKS,
@@ -39,6 +44,7 @@ CHECKS: tuple[Check, ...] = (
     *paths.CHECKS,
     *file_systems.CHECKS,
     *variables.CHECKS,
+    *frameworks.CHECKS,
     *shell.CHECKS,
 )
 

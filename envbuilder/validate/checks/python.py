@@ -124,9 +124,10 @@ def _standard_library(environment: Environment) -> Iterator[Violation]:
     if not any(
         _has_library(folder, f"python{python.series}", environment.root) for folder in below
     ):
+        where = environment.short(python.real)
         yield Violation(
-            f"there is no standard library of Python {python.series} above {environment.short(python.real)}",
-            (seen(environment.short(python.real), f"lib/python{python.series}/os.py", "missing"),),
+            f"there is no standard library of Python {python.series} above {where}",
+            (seen(where, f"lib/python{python.series}/os.py", "missing"),),
         )
 
 
