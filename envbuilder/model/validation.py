@@ -22,7 +22,7 @@ Layer = Literal[
     "ABI",
     "framework records",
     "modules",
-    "conda",
+    "conda records",
     "site",
 ]
 """Part of an environment that a check examines; docs/validating.md defines each."""

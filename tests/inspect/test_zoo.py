@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import ways
 import zoo
 from ways import mpis, optional_module, other_machine, script_for
 from zoo import Made, Validate
@@ -165,6 +166,18 @@ def test_a_package_on_pythonpath(made: Made, check: Validate, tmp_path: Path) ->
     environ = {"PYTHONPATH": f"relative:{tmp_path}/path"}
     found = [(each.id, each.severity) for each in check(made, environ).findings]
     assert found == [("path.pythonpath", "warning"), ("variable.malformed", "warning")]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_files_of_another_user(made: Made, check: Validate) -> None:
+    """The base Python, and a file of a package; a home folder is worse than another place."""
+    os.chown(ways.own_python(made), 54321, 54321)
+    found = [(each.id, each.severity) for each in check(made).findings]
+    assert found == [("python.other-owner", "info")]
+    ways.chmod("yaml/loader.py", 0o644)(made)
+    os.chown(made.packages / "yaml" / "loader.py", 54321, 54321)
+    found = [(each.id, each.severity) for each in check(made).findings]
+    assert found == [("package.other-owner", "warning"), ("python.other-owner", "info")]
 
 
 def test_a_requirement_of_an_extra(made: Made, check: Validate) -> None:

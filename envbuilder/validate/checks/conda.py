@@ -212,7 +212,7 @@ CHECKS = (
     check(
         _requested_missing,
         id="conda.requested-missing",
-        layer="conda",
+        layer="conda records",
         faults=("missing",),
         severity="warning",
         title="conda's history requests a package that is not installed",
@@ -223,7 +223,7 @@ CHECKS = (
     check(
         _requested_unmet,
         id="conda.requested-unmet",
-        layer="conda",
+        layer="conda records",
         faults=("another release",),
         severity="warning",
         title="conda's history or pins request another release than is installed",
@@ -234,7 +234,7 @@ CHECKS = (
     check(
         _other_machine,
         id="conda.other-machine",
-        layer="conda",
+        layer="conda records",
         faults=("another machine",),
         severity="error",
         title="a conda package is for another architecture than the Python",
@@ -245,7 +245,7 @@ CHECKS = (
     check(
         _twice,
         id="conda.twice",
-        layer="conda",
+        layer="conda records",
         faults=("half-done", "left over"),
         severity="error",
         title="conda-meta has two records of one package",
@@ -256,7 +256,7 @@ CHECKS = (
     check(
         _half_done,
         id="conda.half-done",
-        layer="conda",
+        layer="conda records",
         faults=("half-done",),
         severity="warning",
         title="conda-meta is incomplete, or a record has another name than its package",
@@ -267,7 +267,7 @@ CHECKS = (
     check(
         _damaged,
         id="conda.damaged",
-        layer="conda",
+        layer="conda records",
         faults=("damaged",),
         severity="error",
         title="a conda record is damaged",
@@ -278,7 +278,7 @@ CHECKS = (
     check(
         _missing,
         id="conda.requirement-missing",
-        layer="conda",
+        layer="conda records",
         faults=("missing",),
         severity="error",
         title="a conda package depends on another one that is not installed",
@@ -289,7 +289,7 @@ CHECKS = (
     check(
         _other_version,
         id="conda.requirement-unmet",
-        layer="conda",
+        layer="conda records",
         faults=("another release",),
         severity="error",
         title="a conda package depends on another release of one that is installed",
@@ -301,7 +301,7 @@ CHECKS = (
     check(
         _replaced,
         id="conda.replaced-by-pip",
-        layer="conda",
+        layer="conda records",
         faults=("hidden",),
         severity="warning",
         title="pip replaced a package that conda installed",

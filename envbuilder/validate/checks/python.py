@@ -136,7 +136,7 @@ def _has_library(folder: Path, name: str, root: str) -> bool:
     return any(
         is_there(above / lib / name / file) or is_there(above / lib / zipped)
         for above in folder.parents
-        if is_below(above, root or "/")
+        if is_below(above, root or "/") and (str(above) != "/" or above == folder.parent)
         for lib in ("lib", "lib64")
         for file in ("os.py", "os.pyc")
     )
@@ -166,12 +166,12 @@ def _other_home(environment: Environment) -> Iterator[Violation]:
 def _no_config(environment: Environment) -> Iterator[Violation]:
     """Look for a virtualenv without pyvenv.cfg, or with one that names no base Python."""
     python, prefix = environment.interpreter, environment.prefix
-    if environment.kind == "virtualenv" and python.home is None:
-        if is_there(prefix / "lib" / f"python{python.series}" / "os.py"):
-            return  # an old virtualenv has links to the standard library
+    # An old virtualenv, and a base Python, have a standard library of their own.
+    if python.home or is_there(prefix / "lib" / f"python{python.series}" / "os.py"):
+        return
+    if is_there(prefix / "pyvenv.cfg"):
         yield Violation("pyvenv.cfg has no home", (seen("pyvenv.cfg", "home", "missing"),))
-    activate = environment.kind == "Python prefix" and is_there(prefix / "bin" / "activate")
-    if activate and not is_there(prefix / "lib" / f"python{python.series}" / "os.py"):
+    elif is_there(prefix / "bin" / "activate"):
         yield Violation("pyvenv.cfg is missing", (seen("pyvenv.cfg", "file", "missing"),))
 
 
