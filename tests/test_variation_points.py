@@ -41,6 +41,10 @@ STATED: dict[str, tuple[int, str]] = {
     "envbuilder/knowledge/terms.py": (1, "the origins of components"),
     "envbuilder/knowledge/channels.py": (1, "the origin of what comes from conda channels"),
     "envbuilder/model/validation.py": (1, "the kinds of environments, whoever made them"),
+    "envbuilder/validate/checks/frameworks.py": (
+        1,
+        "which file states a release",
+    ),
     "envbuilder/ci/values.py": (1, "a stage of pipelines, called as the verb envbuild image"),
     "envbuilder/ci/jobs.py": (2, "the verbs envbuild bundle and envbuild image"),
     "envbuilder/cli/__init__.py": (2, "the verbs envbuild bundle and envbuild image"),

@@ -46,7 +46,7 @@ def _package(path: Path, prefix: Path) -> InstalledCondaPackage:
         record = parse_json(stream.read(_LARGEST_RECORD).decode("utf-8", "replace"))
     if type(record) is not dict or {type(record.get(key)) for key in ("name", "version")} != {str}:
         raise ValueError("it does not contain the name and version of a package")
-    depends, build = record.get("depends"), record.get("build")
+    depends, build, subdir = (record.get(key) for key in ("depends", "build", "subdir"))
     texts = depends if isinstance(depends, list) else []
     return InstalledCondaPackage(
         name=record["name"],
@@ -56,6 +56,7 @@ def _package(path: Path, prefix: Path) -> InstalledCondaPackage:
         files=tuple(_files(record, str(prefix))),
         build=build if isinstance(build, str) else None,
         channel=_channel(record),
+        subdir=subdir if isinstance(subdir, str) else None,
     )
 
 

@@ -33,6 +33,7 @@ class EnvironmentPython:
 
     ``version``: as pyvenv.cfg says it; ``series``: 3.11 of the environment's own folders;
     ``real_series``: of the program, by its name or its libpython. None: it is not said.
+    ``home``: the folder of the base Python's program, as pyvenv.cfg says it.
     """
 
     path: Path
@@ -41,6 +42,7 @@ class EnvironmentPython:
     series: str | None
     real_series: str | None
     library: Library | None
+    home: Path | None = None
 
     @property
     def machine(self) -> Machine | None:
@@ -119,7 +121,7 @@ class InstalledCondaPackage:
     """A package that conda installed, by its record in conda-meta: ``path``.
 
     ``depends``: MatchSpecs. ``files``: those that are to stay as they are. ``channel``: where it
-    came from, a URL without credentials or a name; None: nothing says it.
+    came from, a URL without credentials or a name; None: nothing says it. ``subdir``: linux-64, ...
     """
 
     name: str
@@ -129,6 +131,7 @@ class InstalledCondaPackage:
     files: tuple[RecordedFile, ...]
     build: str | None = None
     channel: str | None = None
+    subdir: str | None = None
 
     @property
     def record(self) -> Path:
@@ -205,6 +208,7 @@ class LoadedModule(NamedTuple):
 class Environment:
     """All that was read. ``folders``: in Python's order.
 
+    ``unsearched``: its folders of packages for other series of Python.
     ``outer``: the extension modules of folders that are not its own, where Python imports them.
     ``modules``: those that are loaded in the shell, where they are to be looked at. ``target``:
     where it is to run; None: on this machine. ``root``: the folder of the system that it lies in,
@@ -238,6 +242,7 @@ class Environment:
     isa: int | None = None
     mounts: tuple[Mount, ...] = ()
     lock: Lock | None = None
+    unsearched: tuple[Path, ...] = ()
 
     @cached_property
     def distributions(self) -> tuple[InstalledDistribution, ...]:
@@ -274,8 +279,10 @@ class Environment:
 
         A package may load one by its path, before what needs it by its name.
         """
-        named = {each.library.soname: each.path for each in self.libraries if each.library.soname}
-        return {**named, **{os.path.basename(each.path): each.path for each in self.libraries}}  # noqa: PTH119 - thousands
+        machine = self.interpreter.machine
+        fitting = [e for e in self.libraries if machine is None or e.library.machine == machine]
+        named = {each.library.soname: each.path for each in fitting if each.library.soname}
+        return {**named, **{os.path.basename(each.path): each.path for each in fitting}}  # noqa: PTH119 - thousands
 
     def loaded(self, native: NativeLibrary, name: str) -> str | None:
         """Return which file is loaded for a name that a library needs; None: none is found."""

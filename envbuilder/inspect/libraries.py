@@ -58,7 +58,8 @@ def read_all(
         try:
             found[path] = _read(path, root)
         except FileNotFoundError:
-            continue  # a link that leads nowhere, or it went in between
+            if os.path.islink(path):  # noqa: PTH114 - thousands of them
+                damaged[path] = "a link that leads nowhere"
         except (ElfError, OSError) as error:
             if path in modules or is_elf(path):
                 damaged[path] = error.strerror or "" if isinstance(error, OSError) else str(error)

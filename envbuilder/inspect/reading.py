@@ -50,10 +50,11 @@ def read_environment(
     Raises UsageError for what is no environment of Python. What cannot be read of one is told by
     the facts.
     """
-    config, folders, interpreter, away = _python_of(prefix, root, arch, loaded=loaded)
+    config, every_folder, interpreter, away = _python_of(prefix, root, arch, loaded=loaded)
+    folders = [each for each in every_folder if _is_searched(each, interpreter)] or every_folder
     searched = tuple(
         PackageFolder(path, "module" if loaded and kind == "pythonpath" else kind, there)
-        for path, kind in _search_path(config, folders, interpreter, environ, root)
+        for path, kind in _search_path(config, folders, interpreter, environ)
         if not (away and kind == "base")
         for there in [tuple(distributions_in(path))]
     )
@@ -64,8 +65,9 @@ def read_environment(
     found = natives(libraries, interpreter.library, environ, files, root)
     outer = list(_outer_modules(searched))
     machine = interpreter.machine or next((each.library.machine for each in found), None)
-    every = read_all(outer, (), root)[0]
-    others = {path: each for path, each in every.items() if each.machine == machine}
+    others = {
+        path: each for path, each in read_all(outer, (), root)[0].items() if each.machine == machine
+    }
     native = bool(root) or machine == here()
     conda, conda_damaged = conda_packages(prefix)
     return Environment(
@@ -87,6 +89,7 @@ def read_environment(
         isa=isa_here() if machine == here() else None,
         mounts=() if root else mounts_here(),
         glibc=glibc_of(root, interpreter.library) if root else glibc_version() if native else None,
+        unsearched=tuple(each for each in every_folder if each not in folders),
     )
 
 
@@ -103,8 +106,8 @@ def _python_of(prefix: Path, root: str, arch: str | None, *, loaded: bool) -> _P
     """Return what is found of a Python. Raises UsageError for what is no environment of one."""
     config = _config(prefix)
     folders = _own_folders(prefix)
-    series = next((s for folder in folders if (s := _series(str(folder)))), None)
-    interpreter = _interpreter(prefix, config or {}, series, root)
+    every = [s for folder in folders if (s := _series(str(folder)))]
+    interpreter = _interpreter(prefix, config or {}, every, root)
     away = arch if arch and not root and arch != arch_of(here()) else None
     if away and arch_of(interpreter.machine) != away:
         interpreter = replace(interpreter, real_series=None, library=None)
@@ -118,6 +121,11 @@ def _python_of(prefix: Path, root: str, arch: str | None, *, loaded: bool) -> _P
             "name the folder that contains bin/python and lib/pythonX.Y/site-packages",
         )
     return _PythonOf(config, folders, interpreter, away)
+
+
+def _is_searched(folder: Path, interpreter: EnvironmentPython) -> bool:
+    """Whether the Python of an environment searches a folder: it is of its series, or of none."""
+    return _series(str(folder)) in (None, interpreter.series)
 
 
 def loaded_modules(environ: Mapping[str, str]) -> tuple[LoadedModule, ...]:
@@ -183,9 +191,11 @@ def _own_folders(prefix: Path) -> list[Path]:
     """Return the folders of packages of a prefix, each real one once."""
     found: dict[str, Path] = {}
     for lib in ("lib", "lib64"):
-        for name in names_in(prefix / lib):
+        names = [name for name in names_in(prefix / lib) if _SERIES.fullmatch(name)]
+        # conda-forge's Python has a link lib/python3.1 to lib/python3.11.
+        for name in sorted(names, key=lambda each: os.path.islink(prefix / lib / each)):  # noqa: PTH114
             folder = prefix / lib / name / "site-packages"
-            if _SERIES.fullmatch(name) and is_folder(folder):
+            if is_folder(folder):
                 found.setdefault(os.path.realpath(folder), folder)
     return list(found.values())
 
@@ -206,8 +216,9 @@ def _series(text: str) -> str | None:
 
 
 def _interpreter(
-    prefix: Path, config: Mapping[str, str], series: str | None, root: str
+    prefix: Path, config: Mapping[str, str], every: Sequence[str], root: str
 ) -> EnvironmentPython:
+    """Return the interpreter of a prefix; *every*: the series that it has folders for."""
     path = _python(prefix) or prefix / "bin" / "python"
     try:
         real = Path(real_in(root, str(path)[len(root) :]))
@@ -225,9 +236,10 @@ def _interpreter(
         path=path,
         real=real if is_file(real) else None,
         version=version.group() if version else None,
-        series=series or real_series,
+        series=real_series if real_series in every else next(iter(every), real_series),
         real_series=real_series,
         library=library,
+        home=Path(f"{root}{config['home']}") if config.get("home", "").startswith("/") else None,
     )
 
 
@@ -236,7 +248,6 @@ def _search_path(
     own: Sequence[Path],
     interpreter: EnvironmentPython,
     environ: Mapping[str, str],
-    root: str,
 ) -> Iterator[tuple[Path, FolderKind]]:
     """Yield where Python looks for packages, in its order; source: site.py of Python 3.13."""
     for entry in environ.get("PYTHONPATH", "").split(":"):
@@ -252,9 +263,8 @@ def _search_path(
         if not own:  # the system's
             home = interpreter.path.parent
             yield from ((each, "base") for each in _base_folders(home, interpreter))
-    elif _takes_system_packages(config) and config.get("home", "").startswith("/"):
-        home = Path(f"{root}{config['home']}")
-        yield from ((each, "base") for each in _base_folders(home, interpreter))
+    elif _takes_system_packages(config) and interpreter.home:
+        yield from ((each, "base") for each in _base_folders(interpreter.home, interpreter))
 
 
 def _user_site(interpreter: EnvironmentPython, environ: Mapping[str, str]) -> Path | None:

@@ -13,6 +13,30 @@ from .evidence import LaunchRecord, Moment, RunObservation, SmokeResult
 from .outcome import RowMatch
 
 EnvironmentKind = Literal["virtualenv", "conda environment", "Python prefix"]
+Layer = Literal[
+    "interpreter",
+    "variables",
+    "loader",
+    "files",
+    "metadata",
+    "ABI",
+    "framework records",
+    "modules",
+    "conda records",
+    "site",
+]
+"""Part of an environment that a check examines; docs/validating.md defines each."""
+Fault = Literal[
+    "missing",
+    "another release",
+    "another machine",
+    "another owner",
+    "damaged",
+    "half-done",
+    "hidden",
+    "left over",
+]
+"""What can be wrong with a layer; docs/validating.md defines each."""
 
 
 class Observation(Document):
@@ -27,6 +51,8 @@ class CheckInfo(Document):
     """One kind of finding that ``validate`` looks for."""
 
     id: Line
+    layer: Layer
+    faults: tuple[Fault, ...] = Field(min_length=1)
     severity: Severity
     title: Line
     why: Line = Field(description="Why it matters.")

@@ -163,6 +163,9 @@ class _ElfReader:
 
     def library(self, path: str) -> Library:
         """Return the parts of the file as a Library."""
+        end = os.fstat(self.number).st_size
+        if any(kind == PT_LOAD and at + length > end for kind, at, _, length in self.segments):
+            raise ElfError("the file ends within a segment")
         entries = self.dynamic()
         one = dict(entries)
         texts: "dict[int, list[str]]" = {

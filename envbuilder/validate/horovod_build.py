@@ -34,11 +34,11 @@ from ..target_tools.horovod_build import FRAMEWORKS
 from ..target_tools.library_facts import defined_among, required_symbols, symbols
 from ..target_tools.names import normalize
 from ..target_tools.wheel_key import PREFIX_WORD
+from .checks.frameworks import VERSION_LINE
 from .checks.protocol import NOT_SEARCHED, Outcome, Undecided, Violation
 
 _HOROVOD = "horovod"
 _EXTENSION = re.compile(r"(.+/horovod)/(\w+)/(?:.+/)?[^/]*mpi_lib[^/]*\.so")
-_VERSION_LINE = re.compile(r"^__version__ *= *['\"]([^'\"]+)", re.MULTILINE)
 # std::string in the names of symbols: of the C++11 ABI, and of the one before.
 _NEW_STRING, _OLD_STRING = "NSt7__cxx1112basic_string", "Ss"
 
@@ -112,7 +112,7 @@ def _framework(inputs: HorovodInputs, package: str) -> InstalledFramework | None
             continue
         for name in ("version.py", "libinfo.py"):
             text = text_or_none(environment.real(str(folder / name))) or ""
-            version = _VERSION_LINE.search(text)
+            version = VERSION_LINE.search(text)
             if version:
                 place = seen(environment.short(folder / name), "__version__", version[1])
                 return InstalledFramework(folder, version[1], place)
@@ -344,6 +344,8 @@ _FIX = "build it again with its flags and patches: envbuild remove, then envbuil
 
 OTHER_RELEASE = CheckInfo(
     id="horovod.other-framework",
+    layer="framework records",
+    faults=("another release",),
     severity="error",
     title="Horovod was built for another release of a framework than is installed",
     why="the C++ interface of a framework changes between releases: import fails with an undefined "
@@ -353,6 +355,8 @@ OTHER_RELEASE = CheckInfo(
 )
 OTHER_ABI = CheckInfo(
     id="horovod.other-abi",
+    layer="ABI",
+    faults=("another release",),
     severity="error",
     title="Horovod was built with another C++ ABI than the framework",
     why="import fails with an undefined symbol; Horovod's build asks the installed framework for "
@@ -362,6 +366,8 @@ OTHER_ABI = CheckInfo(
 )
 SYMBOL_MISSING = CheckInfo(
     id="horovod.symbol-missing",
+    layer="ABI",
+    faults=("missing",),
     severity="error",
     title="Horovod needs C++ symbols that the installed framework lacks",
     why="import fails with an undefined symbol: Horovod was built for another framework",

@@ -19,6 +19,8 @@ _PROGRAM = "import importlib, sys; importlib.import_module(sys.argv[1])"
 
 IMPORT_FAILED = CheckInfo(
     id="run.import-failed",
+    layer="loader",
+    faults=("missing", "damaged"),
     severity="error",
     title="a package with compiled parts, or a known component, cannot be imported",
     why="every program that uses it fails in the same way",
@@ -28,6 +30,8 @@ IMPORT_FAILED = CheckInfo(
 
 RANKS_FAILED = CheckInfo(
     id="run.ranks-failed",
+    layer="ABI",
+    faults=("another release",),
     severity="error",
     title="ranks do not communicate as expected",
     why="a program of several ranks hangs, ends or computes wrong results",

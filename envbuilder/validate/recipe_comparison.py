@@ -214,6 +214,8 @@ _WHY = "the recipe was tested with another environment, and a plan of it makes a
 _LOOKS: Mapping[CheckInfo, Callable[[Comparison], Iterator[Violation]]] = {
     CheckInfo(
         id="recipe.component-missing",
+        layer="metadata",
+        faults=("missing",),
         severity="error",
         title="a component or package of the recipe is missing",
         why=_WHY,
@@ -222,6 +224,8 @@ _LOOKS: Mapping[CheckInfo, Callable[[Comparison], Iterator[Violation]]] = {
     ): _missing,
     CheckInfo(
         id="recipe.other-version",
+        layer="metadata",
+        faults=("another release",),
         severity="error",
         title="a component or package has another release than the recipe requires",
         why=_WHY,
@@ -230,6 +234,8 @@ _LOOKS: Mapping[CheckInfo, Callable[[Comparison], Iterator[Violation]]] = {
     ): _other_version,
     CheckInfo(
         id="recipe.other-flag",
+        layer="framework records",
+        faults=("another release",),
         severity="error",
         title="Horovod was built with other flags than the recipe states",
         why="the flags decide which operations use MPI, NCCL or Gloo, and for which framework",
@@ -238,6 +244,8 @@ _LOOKS: Mapping[CheckInfo, Callable[[Comparison], Iterator[Violation]]] = {
     ): _other_flags,
     CheckInfo(
         id="recipe.other-kind",
+        layer="interpreter",
+        faults=("another machine",),
         severity="error",
         title="the environment is of another kind or architecture than the recipe makes",
         why=_WHY,

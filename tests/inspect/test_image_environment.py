@@ -55,7 +55,10 @@ def system(first: Made, tmp_path: Path) -> Made:
     (folder / ".singularity.d").mkdir()
     (folder / "lib64").mkdir()
     search = Search(read_library(f"{folder}{python}"), {})
-    for each in made.packages.rglob("*.so"):
+    base = Path(os.path.realpath(first.prefix / "bin" / "python"))
+    landmark = folder / "usr" / "lib" / python.name / "os.py"
+    made.write(landmark, "")
+    for each in (base, *made.packages.rglob("*.so")):
         for name, library in search.tree(str(each)).items():
             shutil.copy2(library or "/nowhere", folder / "lib64" / name)
     return made
@@ -89,7 +92,7 @@ def test_what_is_found_is_named_by_its_path_in_the_image(system: Made, outside: 
     (folder_of(system) / "lib64" / "libc.so.6").unlink()
     value = validate(str(as_sif(folder_of(system))), None, outside)
     assert {each.id for each in value.findings} == {
-        *("package.gone", "python.moved", "library.missing")
+        *("package.gone", "python.moved", "library.missing", "python.library-missing")
     }
     for each in value.findings:
         for place in each.evidence:

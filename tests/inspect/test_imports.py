@@ -15,6 +15,7 @@ from envbuilder.validate import imports
 
 def package(made: Made, name: str, text: str) -> None:
     """Write a package with an extension module, whose import does something."""
+    made.install(name, "1", record=f"{name}/__init__.py,,\n")
     made.write(made.packages / name / "__init__.py", text)
     shutil.copy2(made.extension(), made.packages / name / f"_c{zoo.SUFFIX}")
 

@@ -122,7 +122,7 @@ def test_what_lies_outside_comes_into_the_process(
     need("gcc")
     one, other = mpis(made)
     zoo.module_with(made, "first", one)
-    base = Made(tmp_path / "base")
+    base = zoo.base_python(tmp_path / "base")
     zoo.module_with(base, "second", other)
     config = made.prefix / "pyvenv.cfg"
     text = f"home = {base.prefix}/bin\nversion = {zoo.SERIES}.0\ninclude-system-site-packages = "

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import ways
 import zoo
 from ways import mpis, optional_module, other_machine, script_for
 from zoo import Made, Validate
@@ -143,7 +144,7 @@ def test_a_package_of_the_user(made: Made, check: Validate, tmp_path: Path) -> N
     home = tmp_path / "home"
     user = home / ".local" / "lib" / f"python{zoo.SERIES}" / "site-packages"
     base = tmp_path / "base"
-    Made(base).install("base-tool", "2.0")
+    zoo.base_python(base).install("base-tool", "2.0")
     info = user / "base_tool-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Name: base-tool\nVersion: 1.0\n")
@@ -162,8 +163,21 @@ def test_a_package_on_pythonpath(made: Made, check: Validate, tmp_path: Path) ->
     (tmp_path / "path" / "PyYAML-1.0.dist-info").mkdir(parents=True)
     metadata = tmp_path / "path" / "PyYAML-1.0.dist-info" / "METADATA"
     metadata.write_text("Name: PyYAML\nVersion: 1.0\n")
-    (found,) = check(made, {"PYTHONPATH": f"relative:{tmp_path}/path"}).findings
-    assert (found.id, found.severity) == ("path.pythonpath", "warning")
+    environ = {"PYTHONPATH": f"relative:{tmp_path}/path"}
+    found = [(each.id, each.severity) for each in check(made, environ).findings]
+    assert found == [("path.pythonpath", "warning"), ("variable.malformed", "warning")]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_files_of_another_user(made: Made, check: Validate) -> None:
+    """The base Python, and a file of a package; a home folder is worse than another place."""
+    os.chown(ways.own_python(made), 54321, 54321)
+    found = [(each.id, each.severity) for each in check(made).findings]
+    assert found == [("python.other-owner", "info")]
+    ways.chmod("yaml/loader.py", 0o644)(made)
+    os.chown(made.packages / "yaml" / "loader.py", 54321, 54321)
+    found = [(each.id, each.severity) for each in check(made).findings]
+    assert found == [("package.other-owner", "warning"), ("python.other-owner", "info")]
 
 
 def test_a_requirement_of_an_extra(made: Made, check: Validate) -> None:

@@ -7,6 +7,7 @@ environment, in the folder that holds it, is the machine's.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -264,7 +265,7 @@ def on_pythonpath(made: Made) -> dict[str, str]:
 def of_the_user(made: Made) -> dict[str, str]:
     """An older release in the user's own folder hides that of the Python below."""
     older_yaml(made, f"home/.local/lib/python{zoo.SERIES}/site-packages")
-    base = Made(made.prefix.parent / "base")
+    base = zoo.base_python(made.prefix.parent / "base")
     base.install("PyYAML", "6.0")
     text = f"home = {base.prefix}/bin\ninclude-system-site-packages = true\n"
     made.write(made.prefix / "pyvenv.cfg", f"{text}version = {zoo.SERIES}.0\n")
@@ -314,7 +315,7 @@ def base_with(one: str, other: str) -> Break:
     """Return what makes a module with a library, and one in the Python below with another."""
 
     def make(made: Made) -> None:
-        base = Made(made.prefix.parent / "base")
+        base = zoo.base_python(made.prefix.parent / "base")
         libraries = []
         for folder, soname in (("one", one), ("other", other)):
             library = made.prefix.parent / folder / soname
@@ -460,6 +461,218 @@ def depends(made: Made) -> None:
     record(made, "tool", [], ["python_abi >=2,<3|4.*", "pyyaml 1.*"])
 
 
+def chmod(name: str, mode: int) -> Break:
+    """Return what gives a file of the packages other permissions, as its own copy."""
+
+    def change(made: Made) -> None:
+        path = made.packages / name
+        made.write(path, path.read_bytes()).chmod(mode)
+        later = path.stat().st_mtime - 1e6
+        os.utime(path, (later, later))
+
+    return change
+
+
+def own_python(made: Made) -> Path:
+    """Make bin/python a copy of the base Python beside the environment, with its home."""
+    base = made.prefix.parent / "base"
+    program = base / "bin" / f"python{zoo.SERIES}"
+    real = Path(sys.executable).resolve()
+    made.write(program, real.read_bytes()).chmod(0o755)
+    made.write(base / "lib" / f"python{zoo.SERIES}" / "os.py", "")
+    relink_python(made, str(program))
+    config(made, home=str(program.parent), version=f"{zoo.SERIES}.0")
+    return program
+
+
+def config(made: Made, **keys: str) -> None:
+    text = "".join(f"{key} = {value}\n" for key, value in keys.items())
+    made.write(made.prefix / "pyvenv.cfg", text)
+
+
+def not_executable(made: Made) -> None:
+    own_python(made).chmod(0o644)
+
+
+def cut_python(made: Made) -> None:
+    program = own_python(made)
+    made.write(program, program.read_bytes()[:3000]).chmod(0o755)
+
+
+def python_without_its_library(made: Made) -> None:
+    """A Python that needs a library which is gone; gcc links it as it links libpython."""
+    program = own_python(made)
+    library = zoo.compile_c(program.with_name("libpython3.so"), soname="libpython3.so")
+    words = ["gcc", "-Wl,--no-as-needed", "-x", "c", "-", "-x", "none", str(library)]
+    program.unlink()
+    text = "int main(void) { return 0; }"
+    subprocess.run([*words, "-o", str(program)], input=text, text=True, check=True)
+    library.unlink()
+
+
+def no_standard_library(made: Made) -> None:
+    shutil.rmtree(own_python(made).parent.parent / "lib")
+
+
+def python_of_ppc64le(made: Made) -> None:
+    program = own_python(made)
+    made.write(program, other_machine(program.read_bytes())).chmod(0o755)
+
+
+def other_python_first(made: Made) -> dict[str, str]:
+    folder = zoo.base_python(made.prefix.parent / "base").prefix / "bin"
+    (folder / "python").symlink_to("python3")
+    return {"VIRTUAL_ENV": str(made.prefix), "PATH": f"{folder}:{made.prefix}/bin"}
+
+
+def packages_of_an_older_python(made: Made) -> None:
+    folder = made.prefix / "lib" / "python3.5" / "site-packages"
+    shutil.copytree(made.metadata("idna"), folder / "idna-1.dist-info")
+
+
+def shell(**variables: str) -> Break:
+    """Return what sets variables of the shell; {outside} is the machine."""
+    return lambda made: {n: v.format(outside=made.prefix.parent) for n, v in variables.items()}
+
+
+def pythonpath_with(name: str) -> Break:
+    """Return what puts a folder with a file on PYTHONPATH."""
+
+    def make(made: Made) -> dict[str, str]:
+        file = made.write(made.prefix.parent / name, "VALUE = 1\n")
+        return {"PYTHONPATH": str(file.parent)}
+
+    return make
+
+
+def of_ppc64le_on_library_path(made: Made) -> dict[str, str]:
+    library = zoo.compile_c(made.prefix.parent / "power" / "libpower.so")
+    made.write(library, other_machine(library.read_bytes()))
+    return {"LD_LIBRARY_PATH": str(library.parent)}
+
+
+def preload(made: Made) -> dict[str, str]:
+    with_library("-Wl,-rpath,$ORIGIN/tool.libs", inside=True)(made)
+    library = made.prefix.parent / "other" / "libown.so.1"
+    zoo.compile_c(library, soname="libown.so.1")
+    return {"LD_PRELOAD": str(library)}
+
+
+def prefix_of_another_mpi(made: Made) -> dict[str, str]:
+    one, _ = mpis(made)
+    zoo.module_with(made, "first", one)
+    other = made.prefix.parent / "openmpi-3.1"
+    other.mkdir()
+    return {"OPAL_PREFIX": str(other)}
+
+
+def easybuild(root: str, version: str, module: str = "OpenMPI/4.1.4-GCC-11.3.0") -> Break:
+    """Return what sets the variables of a module of EasyBuild; another one is loaded."""
+
+    def make(made: Made) -> dict[str, str]:
+        folder = made.prefix.parent / root
+        (folder / "bin").mkdir(parents=True)
+        variables = {"EBROOTOPENMPI": str(folder), "EBVERSIONOPENMPI": version}
+        return {**variables, "LOADEDMODULES": module, "PATH": f"{folder}/bin"}
+
+    return make
+
+
+def module_file(text: str) -> Break:
+    """Return what loads a module whose file has a text."""
+
+    def make(made: Made) -> dict[str, str]:
+        file = made.write(made.prefix.parent / "tools" / "1.0", text)
+        return {"LOADEDMODULES": "tools/1.0", "_LMFILES_": str(file)}
+
+    return make
+
+
+def link_to_nothing(made: Made) -> None:
+    (made.prefix / "lib" / "libgone.so.1").symlink_to("libgone.so.1.2")
+
+
+def runpath_gone(made: Made) -> dict[str, str]:
+    one, _ = mpis(made)
+    zoo.module_with(made, "first", one)
+    other = made.prefix.parent / "ompi-5" / one.name
+    other.parent.mkdir()
+    one.rename(other)
+    one.parent.rmdir()
+    return {"LD_LIBRARY_PATH": str(other.parent)}
+
+
+def other_suffix(made: Made) -> None:
+    zoo.compile_c(made.packages / "fast.cpython-35m-x86_64-linux-gnu.so")
+
+
+def no_record(made: Made) -> None:
+    for name in ("RECORD", "INSTALLER"):
+        (made.metadata("idna") / name).unlink()
+
+
+def bytecode_alone(made: Made) -> None:
+    made.write(made.packages / "gone" / "__pycache__" / "core.cpython-311.pyc", "")
+
+
+def pth_to_nothing(made: Made) -> None:
+    made.write(made.packages / "ours.pth", f"{made.prefix.parent}/gone\n")
+
+
+def editable_to_nothing(made: Made) -> None:
+    folder = made.install("mine", "1", record="mine-1.dist-info/METADATA,,\n")
+    url = {"url": f"file://{made.prefix.parent}/gone%20now", "dir_info": {"editable": True}}
+    made.write(folder / "direct_url.json", json.dumps(url))
+
+
+def program_of_ppc64le(made: Made) -> None:
+    program = Path(sys.executable).resolve().read_bytes()
+    made.write(made.prefix / "bin" / "tool", other_machine(program))
+
+
+def importing_pkg_resources(made: Made) -> None:
+    made.install("setuptools", "99.0", record="setuptools/__init__.py,,\n")
+    made.write(made.packages / "setuptools" / "__init__.py", "")
+    made.install("old", "1", record="old/__init__.py,,\n")
+    made.write(made.packages / "old" / "__init__.py", "import pkg_resources\n")
+
+
+def vision_of_another_build(made: Made) -> None:
+    made.install("torch", "2.13.0+cu130")
+    made.install("torchvision", "0.28.0+cpu")
+
+
+def version_of_another_torch(made: Made) -> None:
+    zoo.install_torch(made, "2.13.0+cpu")
+    made.write(made.packages / "torch" / "version.py", "__version__ = '2.12.0+cpu'\n")
+
+
+def horovod_record(text: str) -> Break:
+    """Return what writes the metadata.json of a Horovod that was built for PyTorch."""
+
+    def make(made: Made) -> None:
+        zoo.install_horovod(made, zoo.install_torch(made))
+        made.write(made.packages / "horovod" / "metadata.json", text)
+
+    return make
+
+
+def conda_package(**keys: str) -> Break:
+    """Return what adds the record of a package for linux-64."""
+
+    def make(made: Made) -> None:
+        value = {"name": "tool", "version": "1.0", "build": "0", "subdir": "linux-64", **keys}
+        name = f"{value['name']}-{value['version']}-{value['build']}.json"
+        made.write(made.prefix / "conda-meta" / name, json.dumps(value))
+
+    return make
+
+
+def history(*lines: str) -> Break:
+    text = "".join(f"{line}\n" for line in ("==> 2026-01-01 00:00:00 <==", *lines))
+    return lambda made: made.write(made.prefix / "conda-meta" / "history", text)
+
+
 @dataclass(frozen=True)
 class Way:
     """How an environment is broken, and what is found; *also*: what comes with it.
@@ -484,12 +697,42 @@ BROKEN: dict[str, Way] = {
     # The Python of it
     "interpreter removed": Way(relink_python, "python.missing"),
     "interpreter a link to itself": Way(python_loop, "python.missing"),
-    "Python upgraded": Way(upgrade_python, "python.other-version"),
+    "Python upgraded": Way(
+        upgrade_python, "python.other-version", frozenset({"python.other-home"})
+    ),
     "packages of another Python": Way(
         series_moved, "python.other-version", frozenset({"package.other-abi"})
     ),
     "moved": Way(script_for("/nowhere/venv/bin/python3"), "python.moved"),
     "copied": Way(script_of_another_environment, "python.moved"),
+    "Python without execute permission": Way(not_executable, "python.missing"),
+    "interpreter truncated": Way(cut_python, "python.damaged"),
+    "libpython gone": Way(python_without_its_library, "python.library-missing", **_C),
+    "standard library removed": Way(no_standard_library, "python.standard-library-missing"),
+    "pyvenv.cfg of another folder": Way(
+        lambda made: config(made, home=str(made.prefix.parent), version=f"{zoo.SERIES}.1"),
+        "python.other-home",
+    ),
+    "pyvenv.cfg of another Python": Way(
+        lambda made: config(made, home=str(Path(sys.executable).resolve().parent), version="3.5.1"),
+        "python.other-version",
+        frozenset({"package.python-unmet", "package.other-abi"}),
+    ),
+    "pyvenv.cfg empty": Way(lambda made: config(made), "python.config-missing"),
+    "pyvenv.cfg removed": Way(
+        lambda made: (
+            (made.prefix / "pyvenv.cfg").unlink(),
+            made.write(made.prefix / "bin" / "activate", ""),
+        ),
+        "python.config-missing",
+    ),
+    "packages of an older Python beside": Way(packages_of_an_older_python, "python.left-over"),
+    "interpreter of ppc64le": Way(
+        python_of_ppc64le,
+        "python.other-machine",
+        frozenset({"library.other-machine", "package.other-machine"}),
+    ),
+    "another Python first on PATH": Way(other_python_first, "python.hidden"),
     # What packages require
     "package removed": Way(remove_idna, "package.requirement-missing"),
     "requirement of an extra": Way(of_an_extra, "package.requirement-missing"),
@@ -530,6 +773,20 @@ BROKEN: dict[str, Way] = {
     "lines of Windows": Way(
         edit("yaml/nodes.py", lambda data: data.replace(b"\n", b"\r\n")), "package.changed"
     ),
+    "install interrupted": Way(no_record, "package.interrupted"),
+    "upgrade interrupted": Way(lambda made: (made.packages / "~dna").mkdir(), "package.left-over"),
+    "bytecode of a removed package": Way(bytecode_alone, "package.left-over"),
+    "folder of a .pth gone": Way(pth_to_nothing, "package.editable-gone"),
+    "folder of an editable package gone": Way(editable_to_nothing, "package.editable-gone"),
+    "wheel of aarch64": Way(
+        wheel_tag(f"cp{zoo.SERIES.replace('.', '')}-abi3-manylinux2014_aarch64"),
+        "package.other-machine",
+    ),
+    "program of ppc64le": Way(program_of_ppc64le, "package.other-machine"),
+    "setuptools without pkg_resources": Way(
+        importing_pkg_resources, "package.pkg-resources-missing"
+    ),
+    "file closed to others": Way(chmod("yaml/loader.py", 0o600), "package.other-owner"),
     "two packages, one file": Way(fork_of_yaml, "package.overwritten"),
     "published, then edited": Way(
         published_and(edit("yaml/loader.py", lambda data: data + b"\n")),
@@ -557,6 +814,31 @@ BROKEN: dict[str, Way] = {
         conda(lambda made: made.write(made.prefix / "conda-meta" / "bad-1-0.json", "{}")),
         "conda.damaged",
     ),
+    "conda: package of linux-aarch64": Way(
+        conda(conda_package(subdir="linux-aarch64")), "conda.other-machine"
+    ),
+    "conda: two records of a package": Way(
+        conda(conda_package(), conda_package(version="2.0")), "conda.twice"
+    ),
+    "conda: request without a package": Way(
+        conda(history("# update specs: ['pyyaml', 'numpy=1.26']")), "conda.requested-missing"
+    ),
+    "conda: another release than requested": Way(
+        conda(history('# update specs: ["pyyaml=0.9=py_0"]')), "conda.requested-unmet"
+    ),
+    "conda: another release than pinned": Way(
+        conda(lambda made: made.write(made.prefix / "conda-meta" / "pinned", "pyyaml 5.*\n")),
+        "conda.requested-unmet",
+    ),
+    "conda: record of another package": Way(
+        conda(
+            conda_package(),
+            lambda made: (made.prefix / "conda-meta" / "tool-1.0-0.json").rename(
+                made.prefix / "conda-meta" / "tool-0.9-0.json"
+            ),
+        ),
+        "conda.half-done",
+    ),
     # Libraries
     "extension truncated": Way(
         lambda made: made.edit(made.extension(), lambda data: data[:1000]),
@@ -583,6 +865,9 @@ BROKEN: dict[str, Way] = {
     "conda: packages for a newer processor": Way(
         conda(conda_of_a_newer_processor), "library.newer-processor"
     ),
+    "link to a library that is gone": Way(link_to_nothing, "library.damaged"),
+    "folder of the MPI gone, another MPI loaded": Way(runpath_gone, "library.runpath-gone", **_C),
+    "module of Python 3.5": Way(other_suffix, "package.other-abi", **_C),
     "library removed": Way(missing_library, "library.missing", **_C),
     "library of a library removed": Way(needs_through_another, "library.missing", **_C),
     "no TBB for numba": Way(optional_module, "library.missing", **_C),
@@ -601,6 +886,9 @@ BROKEN: dict[str, Way] = {
         base_with("libmpi.so.40", "libmpi.so.12"), "mpi.two-in-process", **_C
     ),
     "two NCCLs": Way(two_modules_with("libnccl.so.2", "libnccl.so.2"), "nccl.two-in-process", **_C),
+    "CUDA of two series": Way(
+        two_modules_with("libcudart.so.11.0", "libcudart.so.12"), "cuda.two-in-process", **_C
+    ),
     "two OpenMPs": Way(two_modules_with("libomp.so", "libiomp5.so"), "openmp.two-in-process", **_C),
     "OpenMP of a wheel and of the system": Way(
         two_modules_with("libomp-a1b2c3d4.so.5", "libomp.so.5"), "openmp.two-in-process", **_C
@@ -623,6 +911,35 @@ BROKEN: dict[str, Way] = {
         "horovod.other-home",
         **_C,
     ),
+    "variable with a missing folder": Way(
+        shell(CUDA_HOME="{outside}/cuda-9"), "variable.target-missing"
+    ),
+    "preloaded library gone": Way(
+        shell(LD_PRELOAD="{outside}/libgone.so"), "variable.target-missing"
+    ),
+    "variable that was not expanded": Way(shell(PYTHONPATH="~/packages"), "variable.malformed"),
+    "packages of Python 3.5 on PYTHONPATH": Way(
+        pythonpath_with("python3.5/site-packages/tool.py"), "variable.other-python"
+    ),
+    "module of the standard library on PYTHONPATH": Way(
+        pythonpath_with("mine/random.py"), "variable.hides"
+    ),
+    "libraries of ppc64le on LD_LIBRARY_PATH": Way(
+        of_ppc64le_on_library_path, "variable.other-machine", **_C
+    ),
+    "library preloaded": Way(preload, "variable.hides", **_C),
+    "PYTHONHOME": Way(shell(PYTHONHOME="{outside}"), "variable.left-over"),
+    "PIP_TARGET": Way(shell(PIP_TARGET="{outside}/target"), "variable.left-over"),
+    "OPAL_PREFIX of another Open MPI": Way(prefix_of_another_mpi, "variable.left-over", **_C),
+    "EBROOT of another release": Way(easybuild("OpenMPI/3.1.4", "3.1.4"), "module.other-root"),
+    "EBROOT that remains": Way(
+        easybuild("OpenMPI/4.1.4", "4.1.4", "GCC/11.3.0"), "module.other-root"
+    ),
+    "modulefile empty": Way(module_file(""), "module.damaged"),
+    "module without its bin": Way(
+        lambda made: easybuild("OpenMPI/4.1.4", "4.1.4")(made) | {"PATH": "/usr/bin"},
+        "module.half-loaded",
+    ),
     "modules: file gone": Way(module_gone, "module.gone", loaded=True),
     "modules: package damaged": Way(module_damaged, "package.damaged", loaded=True),
     "modules: two releases": Way(
@@ -640,6 +957,16 @@ BROKEN: dict[str, Way] = {
     # What is known, what was asked for, where it is to run
     "NumPy 2 with an older PyTorch": Way(
         components(torch="2.2.0", numpy="2.0.1"), "PY-003", frozenset({"PY-*"})
+    ),
+    "torchvision of another build": Way(
+        vision_of_another_build, "framework.other-build", frozenset({"PY-*", "PT-*"})
+    ),
+    "version.py of another PyTorch": Way(version_of_another_torch, "framework.other-record", **_C),
+    "Horovod's record damaged": Way(
+        horovod_record("{"), "horovod.record-damaged", frozenset({"HVD-*"}), **_C
+    ),
+    "Horovod's record without PyTorch": Way(
+        horovod_record("{}"), "horovod.record-damaged", frozenset({"HVD-*"}), **_C
     ),
     "Horovod for another PyTorch": Way(
         horovod_beside("2.14.0+cpu"), "horovod.other-framework", frozenset({"HVD-*"}), **_C
@@ -709,9 +1036,14 @@ def newer_library(made: Made) -> None:
 
 def foreign(made: Made) -> None:
     """One for ppc64le, all of it: its Python and its extensions."""
-    python = made.prefix.parent / "python" / f"python{zoo.SERIES}"
+    python = made.prefix.parent / "base" / "bin" / f"python{zoo.SERIES}"
     made.write(python, other_machine(Path(sys.executable).resolve().read_bytes()))
+    python.chmod(0o755)
     relink_python(made, str(python))
+    config = f"home = {python.parent}\nversion = {zoo.SERIES}.0\n"
+    made.write(made.prefix / "pyvenv.cfg", config)
+    library = python.parent.parent / "lib" / f"python{zoo.SERIES}" / "os.py"
+    made.write(library, "")
     for path in made.packages.rglob("*.so"):
         made.write(path, other_machine(path.read_bytes()))
     for name in ("PyYAML", "MarkupSafe", "charset_normalizer"):
@@ -719,6 +1051,8 @@ def foreign(made: Made) -> None:
         rows = (folder / "RECORD").read_text().splitlines()
         kept = [f"{row.split(',')[0]},," if ".so," in row else row for row in rows]
         made.write(folder / "RECORD", "\n".join(kept) + "\n")
+        tags = (folder / "WHEEL").read_text().replace("_x86_64", "_ppc64le")
+        made.say(folder.name.partition("-")[0], "WHEEL", tags)
 
 
 def editable(made: Made) -> None:
@@ -756,7 +1090,7 @@ def driver_missing(made: Made) -> None:
 
 
 def system_packages(made: Made) -> None:
-    base = Made(made.prefix.parent / "base")
+    base = zoo.base_python(made.prefix.parent / "base")
     base.install("below", "1.0")
     text = f"home = {base.prefix}/bin\ninclude-system-site-packages = true\n"
     made.write(made.prefix / "pyvenv.cfg", f"{text}version = {zoo.SERIES}.0\n")

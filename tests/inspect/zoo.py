@@ -121,6 +121,13 @@ def _leave_out_scripts(record: Path) -> None:
     os.utime(record, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
+def base_python(folder: Path) -> Made:
+    """Make the prefix of a base Python, with a link to this Python."""
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "python3").symlink_to(Path(sys.executable).resolve())
+    return Made(folder)
+
+
 def copy(made: Made, folder: Path) -> Made:
     """Return a copy whose files are links to the same ones: ``write`` breaks them."""
     shutil.copytree(made.prefix, folder, symlinks=True, copy_function=os.link)
@@ -195,6 +202,7 @@ def as_conda(made: Made) -> Made:
     abi = ["python_abi 1.* *_cp311", "__glibc >=2"]
     record(made, "pyyaml", [p for p in files if p.is_file()], abi)
     record(made, "python_abi", [])
+    made.write(made.prefix / "conda-meta" / "history", "==> 2026-01-01 00:00:00 <==\n")
     return made
 
 

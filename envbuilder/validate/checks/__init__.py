@@ -17,13 +17,17 @@ from . import (
     conda,
     file_systems,
     files,
+    frameworks,
+    installs,
     libraries,
     mpi,
+    owners,
     paths,
     python,
     requirements,
     shell,
     together,
+    variables,
 )
 from .protocol import MOST_EVIDENCE, Check, Outcome, Undecided, told
 
@@ -31,12 +35,16 @@ CHECKS: tuple[Check, ...] = (
     *python.CHECKS,
     *requirements.CHECKS,
     *files.CHECKS,
+    *installs.CHECKS,
+    *owners.CHECKS,
     *conda.CHECKS,
     *libraries.CHECKS,
     *mpi.CHECKS,
     *together.CHECKS,
     *paths.CHECKS,
     *file_systems.CHECKS,
+    *variables.CHECKS,
+    *frameworks.CHECKS,
     *shell.CHECKS,
 )
 

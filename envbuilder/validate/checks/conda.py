@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
-from ...inspect.facts import OWN, Environment, InstalledCondaPackage, InstalledDistribution
+from ...inspect.facts import (
+    OWN,
+    Environment,
+    InstalledCondaPackage,
+    InstalledDistribution,
+    arch_of,
+)
 from ...inspect.observation import seen
+from ...knowledge.channels import SUBDIRS
 from ...knowledge.conda_order import spec_admits
+from ...machine.host import names_in
+from ...target_tools.files import text_or_none
 from ...target_tools.names import normalize
 from .protocol import Outcome, Undecided, Violation, check
 
+_HISTORY = "https://github.com/conda/conda/blob/main/conda/history.py"
+_SPECS = re.compile(r"^# (update|neutered|remove) specs: (\[.*\])$", re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 
@@ -20,17 +32,126 @@ def _damaged(environment: Environment) -> Iterator[Violation]:
         yield Violation(f"{where}: {why}", (seen(where, "JSON", why),))
 
 
+def _parsed(text: str) -> tuple[str, str] | None:
+    """Return the name and the version of a MatchSpec; None for one of the machine, or for none.
+
+    Behind the name come version and build; in front there may be a channel. __glibc and its like
+    are of the machine. Brackets hold other fields.
+    """
+    spec = text.rpartition("::")[2].partition("[")[0].strip()
+    name = _NAME.fullmatch(re.split(r"[ =<>!~]", spec, maxsplit=1)[0])
+    if name is None or name[0].startswith("__"):
+        return None
+    version, *_build = [*re.sub(r"([=<>!~|,]) +", r"\1", spec[name.end() :]).split(), "*"]
+    return name[0], re.sub(r"(?<=[\w.*])=[\w.*]+$", "", version)  # name=version=build
+
+
 def depends(environment: Environment) -> Iterator[tuple[InstalledCondaPackage, str, str, str]]:
     """Yield who depends, the text of it, and the name and the version in that."""
     for each in environment.conda:
         for text in each.depends:
-            # Behind the name come version and build; in front there may be a channel.
-            spec = text.rpartition("::")[2].strip()
-            name = _NAME.match(spec)
-            # __glibc and its like are of the machine.
-            if name and not name[0].startswith("__"):
-                version, *_build = [*spec[name.end() :].split(), "*"]
-                yield each, text, name[0], version
+            parsed = _parsed(text)
+            if parsed:
+                yield each, text, *parsed
+
+
+def requested(environment: Environment) -> Iterator[tuple[str, str, str]]:
+    """Yield file, field and text of what the user of conda requested and has not removed.
+
+    Source: conda/history.py writes "# update specs: [...]", "# neutered specs: [...]" and
+    "# remove specs: [...]"; the last word about a package counts. ``pinned`` has a spec a line.
+    """
+    folder = environment.prefix / "conda-meta"
+    specs: dict[str, tuple[str, str]] = {}
+    for match in _SPECS.finditer(text_or_none(folder / "history") or ""):
+        try:
+            texts = [each for each in ast.literal_eval(match[2]) if isinstance(each, str)]
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            continue
+        for text in texts:
+            parsed = _parsed(text)
+            if parsed and match[1] == "remove":
+                specs.pop(parsed[0], None)
+            elif parsed and "/" not in text.rpartition("::")[2]:
+                specs[parsed[0]] = match[1], text
+    yield from (("conda-meta/history", f"{verb} specs", text) for verb, text in specs.values())
+    for line in (text_or_none(folder / "pinned") or "").splitlines():
+        if line.strip() and not line.startswith("#"):
+            yield "conda-meta/pinned", "spec", line.strip()
+
+
+def _requested_missing(environment: Environment) -> Iterator[Violation]:
+    names = {each.name for each in environment.conda}
+    for file, field, text in requested(environment):
+        parsed = _parsed(text)
+        if parsed and parsed[0] not in names and not file.endswith("pinned") and environment.conda:
+            yield Violation(
+                f"{parsed[0]} was requested and is not installed", (seen(file, field, text),)
+            )
+
+
+def _requested_unmet(environment: Environment) -> Iterator[Violation]:
+    packages = {each.name: each for each in environment.conda}
+    for file, field, text in requested(environment):
+        name, version = _parsed(text) or ("", "*")
+        package = packages.get(name)
+        if package and spec_admits(package.version, version) is False:
+            yield Violation(
+                f"{name} {version} was requested, {package.version} is installed",
+                (seen(file, field, text), seen(environment.short(package.path), "version")),
+            )
+
+
+def _other_machine(environment: Environment) -> Iterator[Outcome]:
+    arch = arch_of(environment.interpreter.machine)
+    subdir = next((value for key, value in SUBDIRS.items() if key == arch), None)
+    if environment.conda and subdir is None:
+        yield Undecided("the architecture of the Python is unknown")
+        return
+    for each in environment.conda:
+        if each.subdir not in (None, "noarch", subdir):
+            yield Violation(
+                f"{each} is for {each.subdir}, the Python for {subdir}",
+                (seen(environment.short(each.path), "subdir", each.subdir),),
+            )
+
+
+def _twice(environment: Environment) -> Iterator[Violation]:
+    by_name: dict[str, list[InstalledCondaPackage]] = {}
+    for each in environment.conda:
+        by_name.setdefault(each.name, []).append(each)
+    for name, packages in by_name.items():
+        if len(packages) > 1:
+            yield Violation(
+                f"{name} is installed as {' and '.join(each.version for each in packages)}",
+                tuple(seen(environment.short(p.path), "version", p.version) for p in packages),
+            )
+
+
+def _half_done(environment: Environment) -> Iterator[Violation]:
+    """Look for a prefix of conda without its records, or with those of no Python package."""
+    folder = environment.prefix / "conda-meta"
+    names = names_in(folder)
+    if environment.kind == "conda environment" and "history" not in names:
+        yield Violation(
+            "conda-meta has no history",
+            (seen("conda-meta/history", "file", "missing"),),
+            severity="info" if environment.conda else None,
+        )
+    if environment.kind == "conda environment" and not any(n.endswith(".json") for n in names):
+        yield Violation("conda-meta has no record", (seen("conda-meta", "*.json", "missing"),))
+    for name in names:
+        stem = name.removesuffix(".json")
+        package = next((p for p in environment.conda if p.path.name == name), None)
+        if (
+            package
+            and package.build
+            and stem != f"{package.name}-{package.version}-{package.build}"
+        ):
+            yield Violation(
+                f"conda-meta/{name} is the record of {package} {package.build}",
+                (seen(f"conda-meta/{name}", "version", package.version),),
+            )
 
 
 def _missing(environment: Environment) -> Iterator[Violation]:
@@ -89,8 +210,65 @@ def _replaced(environment: Environment) -> Iterator[Violation]:
 
 CHECKS = (
     check(
+        _requested_missing,
+        id="conda.requested-missing",
+        layer="conda records",
+        faults=("missing",),
+        severity="warning",
+        title="conda's history requests a package that is not installed",
+        why="it was removed with --force, or its files were; programs that need it fail",
+        fix="conda install the package, or conda remove it to end the request",
+        source=_HISTORY,
+    ),
+    check(
+        _requested_unmet,
+        id="conda.requested-unmet",
+        layer="conda records",
+        faults=("another release",),
+        severity="warning",
+        title="conda's history or pins request another release than is installed",
+        why="the next conda install changes it, or finds no solution",
+        fix="conda install the release that the environment should have",
+        source=_HISTORY,
+    ),
+    check(
+        _other_machine,
+        id="conda.other-machine",
+        layer="conda records",
+        faults=("another machine",),
+        severity="error",
+        title="a conda package is for another architecture than the Python",
+        why="its programs and libraries cannot be loaded",
+        fix="unset CONDA_SUBDIR and install the package again, or make a new environment",
+        source="https://docs.conda.io/projects/conda/en/stable/user-guide/configuration/settings.html",
+    ),
+    check(
+        _twice,
+        id="conda.twice",
+        layer="conda records",
+        faults=("half-done", "left over"),
+        severity="error",
+        title="conda-meta has two records of one package",
+        why="an upgrade was interrupted: conda does not know which files belong to which release",
+        fix="conda install --force-reinstall the package, or make a new environment",
+        source="https://docs.conda.io/projects/conda/en/stable/commands/doctor.html",
+    ),
+    check(
+        _half_done,
+        id="conda.half-done",
+        layer="conda records",
+        faults=("half-done",),
+        severity="warning",
+        title="conda-meta is incomplete, or a record has another name than its package",
+        why="conda does not take the folder for an environment, or not all of its packages",
+        fix="make a new environment",
+        source=_HISTORY,
+    ),
+    check(
         _damaged,
         id="conda.damaged",
+        layer="conda records",
+        faults=("damaged",),
         severity="error",
         title="a conda record is damaged",
         why="conda and mamba refuse to change the environment, or treat the package as missing",
@@ -100,6 +278,8 @@ CHECKS = (
     check(
         _missing,
         id="conda.requirement-missing",
+        layer="conda records",
+        faults=("missing",),
         severity="error",
         title="a conda package depends on another one that is not installed",
         why="packages that need it fail; often a package was removed with --force",
@@ -109,6 +289,8 @@ CHECKS = (
     check(
         _other_version,
         id="conda.requirement-unmet",
+        layer="conda records",
+        faults=("another release",),
         severity="error",
         title="a conda package depends on another release of one that is installed",
         why="its builders state that it does not work with this one; often a package was installed "
@@ -119,6 +301,8 @@ CHECKS = (
     check(
         _replaced,
         id="conda.replaced-by-pip",
+        layer="conda records",
+        faults=("hidden",),
         severity="warning",
         title="pip replaced a package that conda installed",
         why="conda still plans with its own release, and its next change may overwrite pip's files",

@@ -87,6 +87,8 @@ CHECKS = (
     check(
         _no_programs,
         id="path.no-programs",
+        layer="site",
+        faults=("another machine",),
         severity="error",
         title="the environment is on a file system that does not allow programs (noexec)",
         why="each extension module fails with: failed to map segment from shared object: Operation "
@@ -97,6 +99,8 @@ CHECKS = (
     check(
         _temporary,
         id="path.temporary-on-network",
+        layer="site",
+        faults=("another machine",),
         severity="warning",
         title="temporary files are on a network file system",
         why="Open MPI and others keep shared memory in a temporary file: messages between ranks of "
@@ -107,6 +111,8 @@ CHECKS = (
     check(
         _without_locks,
         id="path.cache-without-locks",
+        layer="site",
+        faults=("half-done",),
         severity="warning",
         title="a cache is on a file system whose locks do not work between nodes",
         why="ranks that compile or fetch the same file at once overwrite each other's files, wait "

@@ -212,6 +212,8 @@ CHECKS = (
     check(
         _damaged,
         id="package.damaged",
+        layer="metadata",
+        faults=("missing", "damaged"),
         severity="error",
         title="the metadata of a package is damaged",
         why="pip and importlib.metadata cannot determine what is installed; often a disk was full, "
@@ -222,6 +224,8 @@ CHECKS = (
     check(
         _twice,
         id="package.twice",
+        layer="metadata",
+        faults=("half-done", "left over"),
         severity="error",
         title="two releases of a package are installed in the same folder",
         why="their files overwrite each other, and it is undefined which metadata counts",
@@ -231,6 +235,8 @@ CHECKS = (
     check(
         _gone,
         id="package.gone",
+        layer="files",
+        faults=("missing",),
         severity="error",
         title="files that a package installed are missing",
         why="programs that need them fail, perhaps much later",
@@ -240,6 +246,8 @@ CHECKS = (
     check(
         _overwritten,
         id="package.overwritten",
+        layer="files",
+        faults=("hidden",),
         severity="warning",
         title="two packages installed the same file with different content",
         why="the package installed last wins, and removing one removes files of the other",
@@ -249,6 +257,8 @@ CHECKS = (
     Check(
         CheckInfo(
             id="published.changed",
+            layer="files",
+            faults=("missing", "damaged", "left over"),
             severity="error",
             title="files have changed since envbuild published them",
             why="the smoke test ran with other files",
@@ -261,6 +271,8 @@ CHECKS = (
     Check(
         CheckInfo(
             id="package.changed",
+            layer="files",
+            faults=("another release", "damaged"),
             severity="warning",
             title="files have changed since they were installed",
             why="the package was edited, patched or damaged: it is not the release that it claims",

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from ...inspect.facts import Environment, NativeLibrary, arch_of
 from ...inspect.mpi import holds
 from ...inspect.observation import seen
+from ...machine.host import is_folder
 from ...target_tools.elf import machine_words
+from ...target_tools.files import is_below
+from .owners import home_owner
 from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, check
 
 # The driver's libraries are on machines with a GPU alone; login nodes have none.
@@ -31,6 +36,7 @@ _OPTIONAL = {
 }
 # What conda-forge's packages for one level of the processor need; its version is the level.
 _MICROARCH = "_x86_64-microarch-level"
+_RELEASED = re.compile(r"lib(mpi|mpich|mpi_ibm|nccl|cudart|cublas|cudnn|cufft)\b")
 _NO_MACHINE = "the architecture of the Python is unknown"
 _LD_SO = "https://man7.org/linux/man-pages/man8/ld.so.8.html"
 
@@ -192,6 +198,37 @@ def _overruled(environment: Environment) -> Iterator[Outcome]:
                 )
 
 
+def _other_owner(environment: Environment) -> Iterator[Violation]:
+    """Look at what the modules load from outside of the environment, each file once."""
+    paths = {p: n for n in environment.libraries for p in n.tree.values() if p}
+    for path, native in paths.items():
+        owner = home_owner(environment, path)
+        if owner:
+            yield Violation(
+                f"{environment.name(native.path)} loads {path}, in the home of {owner.name}",
+                (seen(path, "owner", owner.name),),
+            )
+
+
+def _runpath_gone(environment: Environment) -> Iterator[Violation]:
+    """Look for libraries of a kind with an ABI per release that come from another folder now."""
+    for native in environment.libraries:
+        folders = [*native.library.rpath, *native.library.runpath]
+        gone = [each for each in folders if each.startswith("/") and not is_folder(Path(each))]
+        for name in native.library.needed if gone else ():
+            path = native.tree.get(name)
+            inside = path and is_below(os.path.realpath(path), os.path.realpath(environment.prefix))
+            if path and not inside and _RELEASED.match(name) and not _in_any(path, folders):
+                yield Violation(
+                    f"{environment.name(native.path)} loads {path}; its RUNPATH {gone[0]} is gone",
+                    (seen(environment.short(native.path), "RUNPATH", gone[0]),),
+                )
+
+
+def _in_any(path: str, folders: Iterable[str]) -> bool:
+    return os.path.dirname(path) in map(os.path.normpath, folders)  # noqa: PTH120
+
+
 def _glibc_of(native: NativeLibrary) -> tuple[int, ...] | None:
     """Return the newest glibc whose symbols a library needs."""
     names = (version for _, version in native.library.versions)
@@ -208,8 +245,32 @@ def _release(text: str) -> tuple[int, ...] | None:
 
 CHECKS = (
     check(
+        _other_owner,
+        id="library.other-owner",
+        layer="loader",
+        faults=("another owner",),
+        severity="warning",
+        title="an extension module loads a library from the home of another user",
+        why="that user may change, remove or close it",
+        fix="install the library into the environment, or load a module of the site",
+        source=_LD_SO,
+    ),
+    check(
+        _runpath_gone,
+        id="library.runpath-gone",
+        layer="loader",
+        faults=("left over", "another release"),
+        severity="warning",
+        title="the folder of a library that a module was linked with is gone; another is loaded",
+        why="the module uses an MPI, NCCL or CUDA that it was not built with",
+        fix="build the package again, or load the module that it was built with",
+        source=_LD_SO,
+    ),
+    check(
         _missing,
         id="library.missing",
+        layer="loader",
+        faults=("missing",),
         severity="error",
         title="a library that an extension module needs is not found",
         why="its import fails with: cannot open shared object file",
@@ -220,6 +281,8 @@ CHECKS = (
     check(
         _other_machine,
         id="library.other-machine",
+        layer="loader",
+        faults=("another machine",),
         severity="error",
         title="an extension module is for another architecture",
         why="it cannot be loaded: invalid ELF header, or wrong ELF class",
@@ -229,6 +292,8 @@ CHECKS = (
     check(
         _other_site,
         id="site.other-arch",
+        layer="site",
+        faults=("another machine",),
         severity="error",
         title="the environment is for another architecture than that of --site",
         why="none of its programs starts there: exec format error",
@@ -238,6 +303,8 @@ CHECKS = (
     check(
         _damaged,
         id="library.damaged",
+        layer="loader",
+        faults=("damaged", "half-done"),
         severity="error",
         title="a library is damaged",
         why="it cannot be loaded; often a disk or a quota was full when it was written",
@@ -247,6 +314,8 @@ CHECKS = (
     check(
         _newer_glibc,
         id="library.newer-glibc",
+        layer="loader",
+        faults=("another release", "another machine"),
         severity="error",
         title="a library needs a newer glibc than that of this machine or of --site",
         why="it cannot be loaded: version GLIBC_X not found",
@@ -256,6 +325,8 @@ CHECKS = (
     check(
         _newer_processor,
         id="library.newer-processor",
+        layer="loader",
+        faults=("another machine",),
         severity="error",
         title="a library is built for a newer processor than this machine has",
         why="it cannot be loaded: CPU ISA level is lower than required; or the program ends with: "
@@ -266,6 +337,8 @@ CHECKS = (
     check(
         _version_missing,
         id="library.version-missing",
+        layer="loader",
+        faults=("another release",),
         severity="error",
         title="a library is older than another library requires",
         why="it cannot be loaded: version GLIBCXX_X not found",
@@ -276,6 +349,8 @@ CHECKS = (
     check(
         _overruled,
         id="library.overruled",
+        layer="loader",
+        faults=("hidden",),
         severity="warning",
         title="LD_LIBRARY_PATH overrides a library that a package contains",
         why="LD_LIBRARY_PATH comes before RUNPATH: the package uses a library that it was not "

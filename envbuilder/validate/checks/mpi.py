@@ -39,6 +39,8 @@ CHECKS = (
     check(
         _two_in_process,
         id="mpi.two-in-process",
+        layer="ABI",
+        faults=("another release", "hidden"),
         severity="error",
         title="one process loads two MPIs",
         why="both define symbols such as MPI_Init and MPI_COMM_WORLD: ranks hang, crash, or each "
@@ -49,6 +51,8 @@ CHECKS = (
     check(
         _other_launcher,
         id="mpi.other-launcher",
+        layer="ABI",
+        faults=("another release",),
         severity="error",
         title="the launcher belongs to another MPI than the one that the ranks load",
         why="the ranks do not find each other: each becomes rank 0 of 1, or all wait forever at "

@@ -47,6 +47,8 @@ CHECKS = (
     check(
         _user_site,
         id="path.user-site",
+        layer="metadata",
+        faults=("hidden",),
         severity="warning",
         title="a package in the user's home hides a package of the environment",
         why="the environment behaves differently for this user than for other users, and on nodes "
@@ -57,6 +59,8 @@ CHECKS = (
     check(
         _pythonpath,
         id="path.pythonpath",
+        layer="variables",
+        faults=("hidden",),
         severity="warning",
         title="a package on PYTHONPATH hides a package of the environment",
         why="PYTHONPATH comes before every environment, also for programs of another Python",

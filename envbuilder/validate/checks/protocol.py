@@ -11,7 +11,7 @@ from ...inspect.facts import Environment
 from ...inspect.observation import line, seen
 from ...knowledge.symptoms import Confidence
 from ...knowledge.terms import Severity
-from ...model.validation import CheckInfo, Finding, Observation
+from ...model.validation import CheckInfo, Fault, Finding, Layer, Observation
 from ...target_tools.messages import one_line
 
 NOT_SEARCHED = "libraries are searched only on a machine of their architecture"
@@ -56,6 +56,8 @@ def check(
     look: Callable[[Environment], Iterator[Outcome]],
     *,
     id: str,  # noqa: A002 - it is what everything calls it
+    layer: Layer,
+    faults: tuple[Fault, ...],
     severity: Severity,
     title: str,
     why: str,
@@ -63,7 +65,16 @@ def check(
     source: str,
 ) -> Check:
     """Return a check that hashes nothing."""
-    info = CheckInfo(id=id, severity=severity, title=title, why=why, fix=fix, source=source)
+    info = CheckInfo(
+        id=id,
+        layer=layer,
+        faults=faults,
+        severity=severity,
+        title=title,
+        why=why,
+        fix=fix,
+        source=source,
+    )
     return Check(info, lambda environment, _: look(environment))
 
 

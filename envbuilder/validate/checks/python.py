@@ -10,18 +10,30 @@ from pathlib import Path
 
 from ...inspect.facts import Environment
 from ...inspect.observation import seen
-from ...machine.host import is_there
-from ...target_tools.files import open_regular
-from .protocol import Outcome, Undecided, Violation, check
+from ...machine.host import LocalMachine, is_there, names_in
+from ...target_tools.distributions import ENDINGS
+from ...target_tools.elf import machine_words
+from ...target_tools.files import is_below, open_regular
+from ...target_tools.ld_so import Search
+from ...text import counted
+from .owners import other_owner
+from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, check
 
 _VENV = "https://docs.python.org/3/library/venv.html"
 
 
 def _missing(environment: Environment) -> Iterator[Violation]:
     python = environment.interpreter
+    where = environment.short(python.path)
+    if python.real is not None and not os.stat(python.real).st_mode & 0o111:  # noqa: PTH116
+        summary = f"{where} has no execute permission"
+        yield Violation(
+            summary,
+            (seen(environment.short(python.real), "mode", "no x"),),
+            fix=f"chmod +x {where}",
+        )
     if python.real is not None or environment.away:
         return
-    where = environment.short(python.path)
     try:
         target = os.readlink(python.path)  # noqa: PTH115 - text, as it is written
     except OSError:
@@ -56,11 +68,156 @@ def _other_version(environment: Environment) -> Iterator[Outcome]:
     if not (python.real and python.series and python.real_series):
         yield Undecided("the version of the interpreter, or of the packages, is unknown")
         return
+    where = environment.short(python.path)
     if python.series != python.real_series:
-        where = environment.short(python.path)
         yield Violation(
             f"its packages are for Python {python.series}, {where} is Python {python.real_series}",
             (seen(where, "link", python.real), seen(f"lib/python{python.series}", "folder")),
+        )
+    elif python.version and not f"{python.version}.".startswith(f"{python.series}."):
+        yield Violation(
+            f"pyvenv.cfg is of Python {python.version}, {where} is Python {python.real_series}",
+            (seen("pyvenv.cfg", "version", python.version), seen(where, "link", python.real)),
+        )
+
+
+def _damaged(environment: Environment) -> Iterator[Violation]:
+    python = environment.interpreter
+    if python.real is None or python.library is not None or environment.away:
+        return
+    with open_regular(python.real) as stream:
+        begin = stream.read(2)
+    if begin != b"#!":  # a script may start the Python
+        yield Violation(
+            f"{environment.short(python.path)} is no program",
+            (seen(environment.short(python.real), "ELF header"),),
+        )
+
+
+def _library_missing(environment: Environment) -> Iterator[Outcome]:
+    python = environment.interpreter
+    if python.library is None or python.real is None:
+        return
+    if not environment.native:
+        yield Undecided(NOT_SEARCHED)
+        return
+    found = Search(python.library, environment.environ, environment.root).tree(str(python.real))
+    for name in sorted(name for name, path in found.items() if path is None):
+        yield Violation(
+            f"{environment.short(python.path)} needs {name}",
+            (seen(environment.short(python.real), "NEEDED", name),),
+        )
+
+
+def _standard_library(environment: Environment) -> Iterator[Violation]:
+    """Look for os.py as getpath does: in lib/pythonX.Y of a folder above the program."""
+    python = environment.interpreter
+    if python.real is None or python.series is None or environment.away:
+        return
+    if python.real_series not in (None, python.series):
+        return  # python.other-version reports it
+    below = (
+        environment.prefix / "bin",
+        python.real.parent,
+        *([python.home] if python.home else ()),
+    )
+    if not any(
+        _has_library(folder, f"python{python.series}", environment.root) for folder in below
+    ):
+        where = environment.short(python.real)
+        yield Violation(
+            f"there is no standard library of Python {python.series} above {where}",
+            (seen(where, f"lib/python{python.series}/os.py", "missing"),),
+        )
+
+
+def _has_library(folder: Path, name: str, root: str) -> bool:
+    zipped = f"{name.replace('.', '')}.zip"
+    return any(
+        is_there(above / lib / name / file) or is_there(above / lib / zipped)
+        for above in folder.parents
+        if is_below(above, root or "/") and (str(above) != "/" or above == folder.parent)
+        for lib in ("lib", "lib64")
+        for file in ("os.py", "os.pyc")
+    )
+
+
+def _other_home(environment: Environment) -> Iterator[Violation]:
+    """Compare the folder that pyvenv.cfg names with the Python that bin/python leads to."""
+    python = environment.interpreter
+    if python.home is None or python.real is None or environment.away:
+        return
+    names = (f"python{python.real_series or python.series}", "python3", "python")
+    places = [environment.real(str(python.home / name)) for name in names]
+    programs = [place for place in places if is_there(place)]
+    link = Path(os.path.realpath(python.path)) != python.path
+    home = environment.short(python.home)
+    place = seen("pyvenv.cfg", "home", home)
+    if not programs:
+        yield Violation(f"pyvenv.cfg names {home}, in which there is no Python", (place,))
+    elif link and str(python.real) not in programs:
+        where = environment.short(python.path)
+        yield Violation(
+            f"pyvenv.cfg names {home}, {where} leads to {environment.short(python.real)}",
+            (place, seen(where, "link", environment.short(python.real))),
+        )
+
+
+def _no_config(environment: Environment) -> Iterator[Violation]:
+    """Look for a virtualenv without pyvenv.cfg, or with one that names no base Python."""
+    python, prefix = environment.interpreter, environment.prefix
+    # An old virtualenv, and a base Python, have a standard library of their own.
+    if python.home or is_there(prefix / "lib" / f"python{python.series}" / "os.py"):
+        return
+    if is_there(prefix / "pyvenv.cfg"):
+        yield Violation("pyvenv.cfg has no home", (seen("pyvenv.cfg", "home", "missing"),))
+    elif is_there(prefix / "bin" / "activate"):
+        yield Violation("pyvenv.cfg is missing", (seen("pyvenv.cfg", "file", "missing"),))
+
+
+def _unsearched(environment: Environment) -> Iterator[Violation]:
+    if environment.kind == "Python prefix":
+        return
+    for folder in environment.unsearched:
+        names = [name for name in names_in(folder) if name.endswith(ENDINGS)]
+        if names:
+            where = environment.short(folder)
+            yield Violation(
+                f"{where} has {counted(len(names), 'package')}, "
+                f"Python {environment.interpreter.series} does not search it",
+                tuple(seen(f"{where}/{name}") for name in names),
+            )
+
+
+def _other_machine(environment: Environment) -> Iterator[Violation]:
+    machine = environment.interpreter.machine
+    if machine is not None and not environment.native and not environment.away:
+        where, words = environment.short(environment.interpreter.path), machine_words(machine)
+        yield Violation(f"{where} is for {words}", (seen(where, "e_machine", words),))
+
+
+def _other_owner(environment: Environment) -> Iterator[Violation]:
+    real = environment.interpreter.real
+    owner = other_owner(environment, real) if real else None
+    if real and owner:
+        private = is_below(real, owner.home)
+        where = f", in the home of {owner.name}" if private else ""
+        yield Violation(
+            f"{environment.short(environment.interpreter.path)} belongs to {owner.name}{where}",
+            (seen(environment.short(real), "owner", owner.name),),
+            severity=None if private else "info",
+        )
+
+
+def _other_first(environment: Environment) -> Iterator[Violation]:
+    """Look at PATH where the shell says that the environment is active."""
+    active = {environment.environ.get(name) for name in ("VIRTUAL_ENV", "CONDA_PREFIX")}
+    if str(environment.prefix) not in active or environment.root:
+        return
+    path = LocalMachine(environment.environ).which("python")
+    if path and os.path.realpath(Path(path).parent) != os.path.realpath(environment.prefix / "bin"):
+        yield Violation(
+            f"the environment is active, and python on PATH is {path}", (seen(path, "PATH"),)
         )
 
 
@@ -91,11 +248,16 @@ def _moved(environment: Environment) -> Iterator[Outcome]:
             yield Undecided("the file cannot be read", environment.short(script))
             continue
         lies = python and Path(f"{environment.root}{python}")
-        if python and lies and os.path.realpath(lies.parent) != own:
+        # A script by the environment's own path is fine if its Python is there.
+        if (
+            python
+            and lies
+            and (os.path.realpath(lies.parent) != own or _is_absent(lies, environment))
+        ):
             elsewhere.setdefault(python, []).append(environment.short(script))
     for python, names in elsewhere.items():
         lies = Path(f"{environment.root}{python}")
-        gone = not os.path.lexists(lies) if environment.root else not is_there(python)
+        gone = _is_absent(lies, environment)
         # A system's Python that a package names on purpose is none of another environment.
         if gone or is_there(lies.parent.parent / "pyvenv.cfg"):
             which = "which is gone" if gone else "of another environment"
@@ -104,6 +266,11 @@ def _moved(environment: Environment) -> Iterator[Outcome]:
                 tuple(seen(name, "#!", python) for name in names),
                 severity="error" if gone else None,
             )
+
+
+def _is_absent(python: Path, environment: Environment) -> bool:
+    """Whether nothing is at a path; where a link of an image leads is not this system's."""
+    return not os.path.lexists(python) if environment.root else not is_there(python)
 
 
 def _scripts(folder: Path) -> list[Path] | None:
@@ -130,6 +297,8 @@ CHECKS = (
     check(
         _missing,
         id="python.missing",
+        layer="interpreter",
+        faults=("missing", "another owner"),
         severity="error",
         title="the interpreter of the environment is missing or not accessible to this user",
         why="no program of it starts; often its base Python was removed or upgraded, or is in a "
@@ -141,6 +310,8 @@ CHECKS = (
     check(
         _other_version,
         id="python.other-version",
+        layer="interpreter",
+        faults=("another release",),
         severity="error",
         title="the interpreter has another series than the packages",
         why="Python searches lib/pythonX.Y of its own series and finds none of the packages",
@@ -148,8 +319,109 @@ CHECKS = (
         source=_VENV,
     ),
     check(
+        _damaged,
+        id="python.damaged",
+        layer="interpreter",
+        faults=("damaged",),
+        severity="error",
+        title="the interpreter of the environment is damaged",
+        why="no program of it starts: exec format error, or a bus error",
+        fix="make a new environment; reinstall the base Python if bin/python is a link",
+        source="https://man7.org/linux/man-pages/man5/elf.5.html",
+    ),
+    check(
+        _library_missing,
+        id="python.library-missing",
+        layer="interpreter",
+        faults=("missing",),
+        severity="error",
+        title="a library that the interpreter needs, such as libpython, is not found",
+        why="it does not start: error while loading shared libraries",
+        fix="load the module of the Python, or restore its lib folder",
+        source="https://man7.org/linux/man-pages/man8/ld.so.8.html",
+    ),
+    check(
+        _standard_library,
+        id="python.standard-library-missing",
+        layer="interpreter",
+        faults=("missing", "half-done"),
+        severity="error",
+        title="the standard library of the interpreter is missing",
+        why="Python ends at once: No module named 'encodings'",
+        fix="restore the base Python, or make a new environment with another one",
+        source="https://docs.python.org/3/library/sys_path_init.html",
+    ),
+    check(
+        _other_home,
+        id="python.other-home",
+        layer="interpreter",
+        faults=("another release", "left over"),
+        severity="warning",
+        title="pyvenv.cfg names the folder of another Python than bin/python, or one without",
+        why="Python takes its standard library from the folder that pyvenv.cfg names",
+        fix="python -m venv --upgrade PATH with the right Python, or make a new environment",
+        source="https://docs.python.org/3/library/sys_path_init.html",
+    ),
+    check(
+        _no_config,
+        id="python.config-missing",
+        layer="interpreter",
+        faults=("half-done",),
+        severity="error",
+        title="pyvenv.cfg is missing or incomplete",
+        why="bin/python then uses the packages of its base Python, not those of the environment",
+        fix="python -m venv PATH writes it again, and keeps the packages",
+        source="https://docs.python.org/3/library/site.html",
+    ),
+    check(
+        _unsearched,
+        id="python.left-over",
+        layer="interpreter",
+        faults=("left over",),
+        severity="warning",
+        title="the environment has packages for another series of Python",
+        why="its Python does not search them; they remain from an earlier Python",
+        fix="install the packages again with the pip of this Python, and remove the folder",
+        source=_VENV,
+    ),
+    check(
+        _other_machine,
+        id="python.other-machine",
+        layer="interpreter",
+        faults=("another machine",),
+        severity="info",
+        title="the interpreter is for another architecture than this machine",
+        why="it starts only on other machines; here it ends with: Exec format error",
+        fix="use it on its machines, or make a new environment here",
+        source="https://man7.org/linux/man-pages/man5/elf.5.html",
+    ),
+    check(
+        _other_owner,
+        id="python.other-owner",
+        layer="interpreter",
+        faults=("another owner",),
+        severity="warning",
+        title="the interpreter belongs to another user than the environment",
+        why="that user may remove, upgrade or close it; from a home folder it often goes first",
+        fix="make a new environment with a Python of the site",
+        source=_VENV,
+    ),
+    check(
+        _other_first,
+        id="python.hidden",
+        layer="interpreter",
+        faults=("hidden", "half-done"),
+        severity="warning",
+        title="the environment is active, but another Python comes first on PATH",
+        why="python and pip are those of another environment or of the system",
+        fix="activate it again, after all modules are loaded",
+        source="https://docs.python.org/3/library/venv.html#how-venvs-work",
+    ),
+    check(
         _moved,
         id="python.moved",
+        layer="interpreter",
+        faults=("left over",),
         severity="warning",
         title="scripts of the environment start a Python in another folder",
         why="the environment was moved or copied: pip and other scripts use the other folder, or "

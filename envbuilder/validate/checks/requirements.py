@@ -239,11 +239,30 @@ def _other_abi(environment: Environment) -> Iterator[Outcome]:
         yield Undecided(_NO_SERIES)
         return
     number = series.replace(".", "")
+    yield from _other_suffix(environment)
     for each in environment.distributions:
         if each.tags and not any(_tag_fits(tag, number) for tag in each.tags):
             yield Violation(
                 f"{each} is of a wheel for {each.tags[0]}, this is Python {series}",
                 (seen(f"{environment.short(each.path)}/WHEEL", "Tag", ", ".join(each.tags)),),
+            )
+
+
+def _other_suffix(environment: Environment) -> Iterator[Violation]:
+    """Look for modules whose names end for another Python, without one for this beside them."""
+    series = environment.interpreter.series
+    if series is None:
+        return
+    own = re.compile(rf"\.(cpython-{series.replace('.', '')}\w*-[^.]+|abi3)\.so$")
+    stems: dict[str, list[str]] = {}
+    for each in environment.libraries:
+        if ".cpython-" in each.path or own.search(each.path):
+            stems.setdefault(each.stem, []).append(each.path)
+    for paths in stems.values():
+        if not any(own.search(path) for path in paths):
+            yield Violation(
+                f"{environment.name(paths[0])} is for another Python, this is Python {series}",
+                tuple(seen(environment.short(path), "suffix") for path in paths),
             )
 
 
@@ -270,6 +289,8 @@ CHECKS = (
     check(
         _missing,
         id="package.requirement-missing",
+        layer="metadata",
+        faults=("missing",),
         severity="error",
         title="a package requires another one that is not installed",
         why="its import, or a part of it, fails with ModuleNotFoundError",
@@ -279,6 +300,8 @@ CHECKS = (
     check(
         _other_version,
         id="package.requirement-unmet",
+        layer="metadata",
+        faults=("another release",),
         severity="error",
         title="a package requires another release of one that is installed",
         why="its authors state that it does not work with this one, or is not tested with it",
@@ -288,6 +311,8 @@ CHECKS = (
     check(
         _other_python,
         id="package.python-unmet",
+        layer="metadata",
+        faults=("another release",),
         severity="error",
         title="a package does not support the Python of the environment",
         why="its authors state that it does not work with it",
@@ -297,6 +322,8 @@ CHECKS = (
     check(
         _other_abi,
         id="package.other-abi",
+        layer="ABI",
+        faults=("another release", "half-done"),
         severity="error",
         title="a package was built for another Python",
         why="Python skips extension modules of another ABI: ModuleNotFoundError, or a crash",

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...inspect.facts import Environment
+from ...inspect.facts import Environment, LoadedModule
 from ...inspect.library_homes import CUDA, NCCL, LibraryHome, home_library, release_of
 from ...inspect.loaded import first_launcher, loaded
 from ...inspect.mpi import MPI_LIBRARY, MpiFile, mpi_of
 from ...inspect.observation import seen
+from ...inspect.reading import loaded_modules
 from ...machine.host import is_file, is_folder, names_in
+from ...target_tools.files import text_or_none
+from ...text import counted
+from .owners import home_owner
 from .protocol import Violation, check
 
 _MODULES = "https://modules.readthedocs.io/en/latest/module.html"
@@ -54,7 +60,7 @@ def _folders_gone(environment: Environment) -> Iterator[Violation]:
             )
 
 
-def _first_mpi(environment: Environment) -> MpiFile | None:
+def first_mpi(environment: Environment) -> MpiFile | None:
     """Return the MPI whose library comes first on LD_LIBRARY_PATH."""
     for folder in environment.environ.get("LD_LIBRARY_PATH", "").split(":"):
         for name in names_in(Path(folder)) if folder.startswith("/") else ():
@@ -65,7 +71,7 @@ def _first_mpi(environment: Environment) -> MpiFile | None:
 
 def _other_mpi(environment: Environment) -> Iterator[Violation]:
     launcher = first_launcher(environment) if environment.modules else None
-    library = _first_mpi(environment) if launcher else None
+    library = first_mpi(environment) if launcher else None
     if launcher and library and launcher.kin != library.kin:
         yield Violation(
             f"{launcher.path} starts ranks of {launcher}, {library.path} is of {library}",
@@ -75,6 +81,93 @@ def _other_mpi(environment: Environment) -> Iterator[Violation]:
             ),
             confidence="likely",
         )
+
+
+def _in_shell(environment: Environment) -> tuple[LoadedModule, ...]:
+    """Return the modules of this shell, also where they do not belong to the environment."""
+    return () if environment.root else loaded_modules(environment.environ)
+
+
+def _software(module: LoadedModule) -> Iterator[tuple[str, str]]:
+    """Yield the name of a module's software as EasyBuild's variables have it, and its version."""
+    name, _, version = module.name.rpartition("/")
+    upper = name.rpartition("/")[2].upper()
+    for each in {upper, upper.replace("-", "MIN").replace("+", "PLUS")}:
+        yield re.sub(r"[^A-Z0-9]", "", each), version
+
+
+def _other_root(environment: Environment) -> Iterator[Violation]:
+    """Compare EBROOT* and EBVERSION* with the loaded modules."""
+    versions = {n: version for each in _in_shell(environment) for n, version in _software(each)}
+    roots = {} if environment.root else dict(environment.environ)
+    for variable in sorted(name for name, root in roots.items() if name[:6] == "EBROOT" and root):
+        root, name = roots[variable].rstrip("/"), variable[6:]
+        version = versions.get(name)
+        stated = {f"EBVERSION{name}": roots.get(f"EBVERSION{name}", ""), variable: Path(root).name}
+        other = [n for n, release in stated.items() if version and not _agree(version, release)]
+        if not is_folder(Path(root)):
+            summary = f"{variable} names {root}, which is missing"
+            yield Violation(summary, (seen(root, variable, "missing"),))
+        elif version is None and not any(root == roots.get(f"EBROOT{each}") for each in versions):
+            summary = f"{variable} is {root}, and no module of it is loaded"
+            yield Violation(summary, (seen(variable, "value", root),))
+        elif other:
+            yield Violation(
+                f"{other[0]} is {roots[other[0]]}, the loaded module is of {version}",
+                (seen(other[0], "value", roots[other[0]]), seen("LOADEDMODULES", name, version)),
+            )
+
+
+def _agree(version: str, release: str) -> bool:
+    """Whether a release is that of a module, which may have its toolchain behind it, or is none."""
+    short, long = sorted((version, release), key=len)
+    same = long.startswith(short) and not re.match(r"[\w.]", long[len(short) :])
+    return same or not (release[:1].isdigit() and version[:1].isdigit())
+
+
+def _module_damaged(environment: Environment) -> Iterator[Violation]:
+    for each in _in_shell(environment):
+        text = text_or_none(each.file) if each.file and is_file(Path(each.file)) else None
+        if each.file is None or text is None:
+            continue
+        tcl = not each.file.endswith(".lua")
+        if not text.strip() or "\0" in text or (tcl and not text.startswith("#%Module")):
+            yield Violation(
+                f"the modulefile of {each.name} is damaged", (seen(each.file, "first line"),)
+            )
+
+
+def _module_owner(environment: Environment) -> Iterator[Violation]:
+    for each in _in_shell(environment):
+        owner = home_owner(environment, each.file) if each.file else None
+        if each.file and owner:
+            yield Violation(
+                f"{each.name} is loaded from the home of {owner.name}",
+                (seen(each.file, "_LMFILES_", owner.name),),
+            )
+
+
+def _half_loaded(environment: Environment) -> Iterator[Violation]:
+    """Look for loaded modules whose files or folders the shell does not have."""
+    environ = environment.environ
+    modules = _in_shell(environment)
+    files = [file for file in environ.get("_LMFILES_", "").split(":") if file]
+    if files and len(files) != len(modules):
+        yield Violation(
+            f"{counted(len(modules), 'module')} of {counted(len(files), 'file')} are loaded",
+            (
+                seen("LOADEDMODULES", "number", len(modules)),
+                seen("_LMFILES_", "number", len(files)),
+            ),
+        )
+    path = [os.path.realpath(each) for each in environ.get("PATH", "").split(":") if each]
+    for name in {name for each in modules for name, _ in _software(each)}:
+        folder = Path(environ.get(f"EBROOT{name}") or "/nowhere", "bin")
+        if is_folder(folder) and os.path.realpath(folder) not in path:
+            yield Violation(
+                f"the module of {folder.parent} is loaded, and PATH lacks its bin",
+                (seen(folder, "PATH", "missing"),),
+            )
 
 
 _HOMES = {"HOROVOD_NCCL_HOME": NCCL, "HOROVOD_CUDA_HOME": CUDA}
@@ -114,10 +207,57 @@ def _other_release(environment: Environment) -> Iterator[Violation]:
                 break
 
 
+_EASYBUILD = "https://docs.easybuild.io/"
 CHECKS = (
+    check(
+        _other_root,
+        id="module.other-root",
+        layer="modules",
+        faults=("another release", "missing", "left over"),
+        severity="warning",
+        title="EBROOT* or EBVERSION* is of another release than the loaded module, or of none",
+        why="builds and programs take the software of the variable, not that of the module",
+        fix="module purge, unset the variable, and load the modules again",
+        source=_EASYBUILD,
+    ),
+    check(
+        _module_damaged,
+        id="module.damaged",
+        layer="modules",
+        faults=("damaged",),
+        severity="warning",
+        title="the modulefile of a loaded module is damaged",
+        why="a job that loads it fails, or gets none of its settings",
+        fix="inform the site, or restore the file",
+        source=_MODULES,
+    ),
+    check(
+        _module_owner,
+        id="module.other-owner",
+        layer="modules",
+        faults=("another owner",),
+        severity="warning",
+        title="a loaded module comes from the home of another user",
+        why="that user decides which software the module loads, and may remove it",
+        fix="load a module of the site, or copy the modulefile",
+        source=_MODULES,
+    ),
+    check(
+        _half_loaded,
+        id="module.half-loaded",
+        layer="modules",
+        faults=("half-done",),
+        severity="warning",
+        title="a module is loaded, and its file or its bin folder is not in the shell",
+        why="something changed the variables after the module was loaded: another program is found",
+        fix="module purge, and load the modules again",
+        source=_MODULES,
+    ),
     check(
         _gone,
         id="module.gone",
+        layer="modules",
+        faults=("missing",),
         severity="warning",
         title="the modulefile of a loaded module is missing",
         why="the shell has settings of an earlier state of the site; a job that loads the module "
@@ -128,6 +268,8 @@ CHECKS = (
     check(
         _two_releases,
         id="module.two-releases",
+        layer="modules",
+        faults=("another release",),
         severity="warning",
         title="two releases of one module are loaded",
         why="files of the release loaded last are found first, other files come from the first",
@@ -137,6 +279,8 @@ CHECKS = (
     check(
         _folders_gone,
         id="module.folder-gone",
+        layer="modules",
+        faults=("missing",),
         severity="warning",
         title="the loaded modules add a missing folder to a search path",
         why="the software of the module was moved or removed: another one is found instead",
@@ -146,6 +290,8 @@ CHECKS = (
     check(
         _other_mpi,
         id="module.other-mpi",
+        layer="modules",
+        faults=("hidden",),
         severity="error",
         title="mpiexec on PATH and libmpi on LD_LIBRARY_PATH are of different MPIs",
         why="programs that load this libmpi are started as ranks of another MPI: each becomes rank "
@@ -156,6 +302,8 @@ CHECKS = (
     check(
         _no_home,
         id="horovod.home-empty",
+        layer="variables",
+        faults=("missing",),
         severity="warning",
         title="HOROVOD_NCCL_HOME or HOROVOD_CUDA_HOME names a folder without the library",
         why="a build of Horovod in this shell fails, or silently uses another one",
@@ -165,6 +313,8 @@ CHECKS = (
     check(
         _other_release,
         id="horovod.other-home",
+        layer="variables",
+        faults=("another release",),
         severity="warning",
         title="HOROVOD_NCCL_HOME or HOROVOD_CUDA_HOME has another release than the one loaded",
         why="Horovod is compiled for one release and runs with another: undefined symbols, or "

@@ -11,6 +11,7 @@ from ...inspect.loaded import Loaded, loaded
 from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, check
 
 _NCCL = re.compile(r"libnccl\.so\b")
+_CUDA = re.compile(r"libcudart(?:-[0-9a-f]+)?\.so\.(\d+)")
 # LLVM's OpenMP and Intel's, which is made of it; wheels put a hash behind the name of theirs. GNU's
 # libgomp does not mind others.
 _LLVM_OPENMP = re.compile(r"lib(iomp5|omp)(-[0-9a-f]+)?\.so\b")
@@ -57,6 +58,21 @@ def _two_nccls(environment: Environment) -> Iterator[Outcome]:
     yield from two(environment, loaded_nccls(environment))
 
 
+def _two_cudas(environment: Environment) -> Iterator[Outcome]:
+    """Compare the series, which are in the sonames: libcudart.so.11.0 and libcudart.so.12."""
+    if not environment.native:
+        yield Undecided(NOT_SEARCHED)
+        return
+    series: dict[str, Loaded] = {}
+    for modules in loaded(environment, _CUDA).values():
+        for each in modules:
+            found = _CUDA.match(each.name)
+            series.setdefault(found[1] if found else "", each)
+    if len(series) > 1:
+        one, other, *_ = (series[key] for key in sorted(series))
+        yield from _of_two_modules(environment, one, other)
+
+
 def _two_openmps(environment: Environment) -> Iterator[Outcome]:
     yield from two(environment, loaded(environment, _LLVM_OPENMP))
 
@@ -65,6 +81,8 @@ CHECKS = (
     check(
         _two_nccls,
         id="nccl.two-in-process",
+        layer="ABI",
+        faults=("hidden",),
         severity="warning",
         title="one process loads two NCCLs",
         why="a library name is loaded once: the order of imports decides which NCCL carries the "
@@ -74,8 +92,22 @@ CHECKS = (
         source="https://man7.org/linux/man-pages/man8/ld.so.8.html",
     ),
     check(
+        _two_cudas,
+        id="cuda.two-in-process",
+        layer="ABI",
+        faults=("another release", "left over"),
+        severity="warning",
+        title="one process loads CUDA runtimes of two series",
+        why="each has its own contexts and kernels: memory of one is invalid in the other, or the "
+        "driver is too old for one of them",
+        fix="install builds of all packages for one series of CUDA, such as +cu121",
+        source="https://docs.nvidia.com/deploy/cuda-compatibility/",
+    ),
+    check(
         _two_openmps,
         id="openmp.two-in-process",
+        layer="ABI",
+        faults=("hidden",),
         severity="warning",
         title="one process loads two OpenMP runtimes of the LLVM family",
         why="the second one ends the program with OMP: Error #15, or both start threads for every "

@@ -1,0 +1,136 @@
+"""What the frameworks and Horovod record about their builds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from packaging.version import InvalidVersion, Version
+
+from ...inspect.facts import OWN, Environment
+from ...inspect.observation import seen
+from ...machine.host import is_file, is_folder
+from ...target_tools.files import read_json, text_or_none
+from ...target_tools.horovod_build import FRAMEWORKS
+from .protocol import Violation, check
+
+VERSION_LINE = re.compile(r"^__version__(?:: *\w+)? *= *['\"]([^'\"]+)", re.MULTILINE)
+# Files in which packages record the release that they were built as.
+_RECORDS = {
+    "torch": "torch/version.py",
+    "torchvision": "torchvision/version.py",
+    "torchaudio": "torchaudio/version.py",
+    "jaxlib": "jaxlib/version.py",
+    "horovod": "horovod/__init__.py",
+    "mpi4py": "mpi4py/__init__.py",
+}
+# Packages that are compiled for one build of PyTorch: +cpu, +cu121, +rocm6.0.
+_OF_TORCH = ("torchvision", "torchaudio")
+_HOROVOD = "https://github.com/horovod/horovod/blob/2626dc87/horovod/common/util.py"
+
+
+def _other_record(environment: Environment) -> Iterator[Violation]:
+    for name, file in _RECORDS.items():
+        folder, each = environment.found.get(name, (None, None))
+        if folder is None or each is None or folder.kind not in OWN:
+            continue
+        path = folder.path / file
+        recorded = VERSION_LINE.search(text_or_none(environment.real(str(path))) or "")
+        where, metadata = environment.short(path), environment.short(each.path)
+        if recorded and _public(recorded[1]) != _public(each.version):
+            yield Violation(
+                f"{file} is of {name} {recorded[1]}, the metadata of {each.version}",
+                (seen(where, "__version__", recorded[1]), seen(metadata, "Version", each.version)),
+            )
+        elif recorded is None and is_file(path) and file.endswith("/version.py"):
+            yield Violation(f"{file} states no version", (seen(where, "__version__", "missing"),))
+
+
+def _public(version: str) -> str:
+    try:
+        return Version(version).public
+    except InvalidVersion:
+        return version
+
+
+def _other_build(environment: Environment) -> Iterator[Violation]:
+    torch = environment.found.get("torch")
+    for name in _OF_TORCH if torch else ():
+        other = environment.found.get(name)
+        one, two = (each[1].version.partition("+")[2] if each else "" for each in (torch, other))
+        if torch and other and one and two and one != two:
+            yield Violation(
+                f"{other[1]} is of another build than {torch[1]}",
+                tuple(
+                    seen(environment.short(each.path), "Version", each.version)
+                    for _, each in (other, torch)
+                ),
+            )
+
+
+def _horovod_record(environment: Environment) -> Iterator[Violation]:
+    """Compare horovod/metadata.json with the libraries that lie beside it."""
+    for folder in environment.folders:
+        path = folder.path / "horovod" / "metadata.json"
+        if folder.kind not in OWN or not is_file(environment.real(str(path))):
+            continue
+        where = environment.short(path)
+        try:
+            value = dict(read_json(environment.real(str(path))))
+        except (OSError, ValueError, TypeError) as error:
+            yield Violation(f"{where} is damaged: {error}", (seen(where, "JSON", error),))
+            continue
+        start = f"{path.parent}/"
+        libraries = {
+            n.path[len(start) :].split("/")[0]
+            for n in environment.libraries
+            if n.path.startswith(start) and "mpi_lib" in n.path
+        }
+        for name, (_, key) in FRAMEWORKS.items():
+            if key in value and name not in libraries and is_folder(path.parent / name):
+                yield Violation(
+                    f"{where} names {key}, horovod/{name} has no library",
+                    (seen(where, key, value[key]),),
+                )
+            elif key not in value and name in libraries:
+                yield Violation(
+                    f"horovod/{name} has a library, {where} does not name {key}",
+                    (seen(where, key, "missing"),),
+                )
+
+
+CHECKS = (
+    check(
+        _other_record,
+        id="framework.other-record",
+        layer="framework records",
+        faults=("another release", "damaged", "half-done"),
+        severity="error",
+        title="a framework's own version differs from that of its metadata",
+        why="its files are of another release: an upgrade was interrupted, or files were copied",
+        fix="pip install --force-reinstall --no-deps the package",
+        source="https://packaging.python.org/en/latest/specifications/core-metadata/#version",
+    ),
+    check(
+        _other_build,
+        id="framework.other-build",
+        layer="framework records",
+        faults=("another release",),
+        severity="error",
+        title="torchvision or torchaudio is of another build than PyTorch",
+        why="its operations are compiled for another CUDA: import fails, or operators are missing",
+        fix="install all of them from one index of PyTorch, such as whl/cu121",
+        source="https://pytorch.org/get-started/previous-versions/",
+    ),
+    check(
+        _horovod_record,
+        id="horovod.record-damaged",
+        layer="framework records",
+        faults=("missing", "damaged", "half-done", "left over"),
+        severity="error",
+        title="horovod/metadata.json is damaged, or differs from the libraries beside it",
+        why="Horovod does not know which frameworks it was built for; a build did not end",
+        fix="build Horovod again",
+        source=_HOROVOD,
+    ),
+)

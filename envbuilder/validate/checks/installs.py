@@ -1,0 +1,231 @@
+"""Installations that did not end, and what remains of earlier ones."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...inspect.facts import (
+    DEBIAN,
+    OWN,
+    Environment,
+    InstalledDistribution,
+    PackageFolder,
+    arch_of,
+)
+from ...inspect.observation import seen
+from ...inspect.origins import editable_folder
+from ...machine.host import is_file, is_folder, is_there, names_in
+from ...target_tools.distributions import ENDINGS
+from ...target_tools.elf import ElfError, machine_words, read_library
+from ...target_tools.files import is_elf, text_or_none
+from .protocol import Outcome, Undecided, Violation, check
+
+_RECORD = "https://packaging.python.org/en/latest/specifications/recording-installed-packages/"
+_TAGS = "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/"
+_SITE = "https://docs.python.org/3/library/site.html"
+# Installers that write a RECORD; distributors remove it, and say so in INSTALLER or remove both.
+_WITH_RECORD = ("", "pip", "uv")
+_MAPPING = re.compile(r"^MAPPING(?:: [^=]+)? = (\{.*\})$", re.MULTILINE)
+_IMPORT = re.compile(
+    r"^(?:import pkg_resources|from pkg_resources[ .]|__import__\(.pkg_resources)", re.MULTILINE
+)
+_MODULE = re.compile(r"[^/]+(/[^/]+)?\.py")
+
+
+def _own(environment: Environment) -> Iterator[PackageFolder]:
+    """Yield the folders that installers other than the system's fill."""
+    for folder in environment.folders:
+        if folder.kind in OWN and not str(folder.path).endswith(DEBIAN):
+            yield folder
+
+
+def _interrupted(environment: Environment) -> Iterator[Violation]:
+    for each in environment.installed:
+        if not isinstance(each, InstalledDistribution) or each.path.suffix != ".dist-info":
+            continue
+        unrecorded = each.recorded is None and not each.problem and is_folder(each.path)
+        installer = (text_or_none(each.path / "INSTALLER") or "").strip()
+        of_system = str(each.path.parent).endswith(DEBIAN)
+        if unrecorded and not of_system and installer in _WITH_RECORD:
+            where = environment.short(each.path)
+            yield Violation(
+                f"{each} has no RECORD" + ("" if installer else " and no INSTALLER"),
+                (seen(where, "RECORD", "missing"),),
+            )
+
+
+def _left_over(environment: Environment) -> Iterator[Violation]:
+    """Look for what pip renamed before an upgrade, and for folders that no record names."""
+    for folder in _own(environment):
+        complete = all(each.recorded and not each.problem for each in folder.distributions)
+        recorded = {name.partition("/")[0] for name in _recorded(environment, folder)}
+        for name in names_in(folder.path):
+            path = folder.path / name
+            where = environment.short(path)
+            if name.startswith("~"):
+                summary = f"{where} is of an upgrade or a removal that did not end"
+                yield Violation(summary, (seen(where, "folder"),))
+            elif name not in recorded and name != "__pycache__" and not name.endswith(ENDINGS):
+                contents = _contents(path) if is_folder(path) else None
+                if contents == "bytecode":
+                    yield Violation(f"{where} has only bytecode", (seen(where, "folder"),))
+                elif contents == "package" and complete:
+                    summary = f"{where} is recorded by no installed package"
+                    yield Violation(summary, (seen(where, "RECORD", "no"),), severity="info")
+
+
+def _recorded(environment: Environment, folder: PackageFolder) -> Iterator[str]:
+    """Yield the files below a folder of packages that records name, relative to it."""
+    start = f"{folder.path}/"
+    for each in folder.distributions:
+        yield from each.recorded or ()
+        yield from (text_or_none(each.path / "top_level.txt") or "").split()
+    for package in environment.conda:
+        yield from (f.path[len(start) :] for f in package.files if f.path.startswith(start))
+
+
+def _contents(folder: Path) -> str | None:
+    """Return what a folder has: a package, bytecode alone, or None for anything else."""
+    if is_file(folder / "__init__.py"):
+        return "package"
+    names = [name for _, _, files in os.walk(folder) for name in files]
+    return "bytecode" if names and all(name.endswith(".pyc") for name in names) else None
+
+
+def _editable_gone(environment: Environment) -> Iterator[Violation]:
+    """Look at the folders that .pth and .egg-link files, editable installs and finders name."""
+    for folder in _own(environment):
+        named: dict[str, str] = {}
+        for each in folder.distributions:
+            if source := editable_folder(each):
+                named.setdefault(source, environment.short(each.path / "direct_url.json"))
+        for name in names_in(folder.path):
+            for source in _linked(folder.path / name):
+                named.setdefault(source, environment.short(folder.path / name))
+        for source, where in named.items():
+            if not is_there(environment.real(f"{environment.root}{source}")):
+                yield Violation(
+                    f"{where} names {source}, which is missing", (seen(where, "path", source),)
+                )
+
+
+def _linked(path: Path) -> Iterator[str]:
+    if path.suffix in (".pth", ".egg-link"):
+        lines = (text_or_none(path) or "").splitlines()
+        yield from (line.strip() for line in lines if line.startswith("/"))
+    elif path.name.startswith("__editable__") and path.name.endswith("_finder.py"):
+        found = _MAPPING.search(text_or_none(path) or "")
+        try:
+            yield from filter(None, map(str, ast.literal_eval(found[1]).values() if found else ()))
+        except (ValueError, SyntaxError, AttributeError):
+            return
+
+
+def _other_machine(environment: Environment) -> Iterator[Outcome]:
+    """Compare the platforms of wheels, and the programs in bin, with the Python."""
+    machine = environment.interpreter.machine
+    arch = arch_of(machine)
+    if machine is None or arch is None:
+        yield Undecided("the architecture of the Python is unknown")
+        return
+    for each in environment.distributions:
+        platforms = {tag.rpartition("-")[2] for tag in each.tags}
+        if platforms and not any(name == "any" or name.endswith(f"_{arch}") for name in platforms):
+            where = f"{environment.short(each.path)}/WHEEL"
+            yield Violation(
+                f"{each} is of a wheel for {min(platforms)}, the Python is for {arch}",
+                (seen(where, "Tag", ", ".join(each.tags)),),
+            )
+    programs = environment.prefix / "bin"
+    for name in names_in(programs) if environment.kind != "Python prefix" else ():
+        path = programs / name
+        if path != environment.interpreter.path and not path.is_symlink() and is_elf(path):
+            try:
+                other = read_library(str(path)).machine
+            except (ElfError, OSError) as error:
+                yield Violation(f"bin/{name} is damaged", (seen(f"bin/{name}", "ELF", error),))
+                continue
+            if other != machine:
+                words = machine_words(other)
+                yield Violation(f"bin/{name} is for {words}", (seen(f"bin/{name}", "ELF", words),))
+
+
+def _no_pkg_resources(environment: Environment) -> Iterator[Violation]:
+    """Look for modules that import pkg_resources at once, where setuptools has it no longer."""
+    if any(is_there(each.path / "pkg_resources") for each in environment.folders):
+        return
+    for each in environment.distributions:
+        names = [name for name in each.recorded or () if _MODULE.fullmatch(name)]
+        files = [each.path.parent / name for name in names if each.key != "setuptools"]
+        users = [path for path in files if _IMPORT.search(text_or_none(path) or "")]
+        if users:
+            at_once = any(path.name == "__init__.py" for path in users)
+            yield Violation(
+                f"{each} imports pkg_resources, which no package contains",
+                tuple(seen(environment.short(path), "import", "pkg_resources") for path in users),
+                confidence="certain" if at_once else "possible",
+                severity=None if at_once else "warning",
+            )
+
+
+CHECKS = (
+    check(
+        _interrupted,
+        id="package.interrupted",
+        layer="files",
+        faults=("half-done",),
+        severity="error",
+        title="the installation of a package did not end: it has no RECORD",
+        why="files may be missing, and pip can neither check nor remove it",
+        fix="pip install --force-reinstall --no-deps NAME==VERSION --ignore-installed",
+        source=_RECORD,
+    ),
+    check(
+        _left_over,
+        id="package.left-over",
+        layer="files",
+        faults=("half-done", "left over"),
+        severity="warning",
+        title="files remain of a package that was removed or upgraded",
+        why="Python may import them, and pip warns of an invalid distribution",
+        fix="remove the folder",
+        source=_RECORD,
+    ),
+    check(
+        _editable_gone,
+        id="package.editable-gone",
+        layer="metadata",
+        faults=("left over", "missing"),
+        severity="error",
+        title="an editable package or a .pth file names a missing folder",
+        why="the package cannot be imported",
+        fix="restore the folder, or pip uninstall the package",
+        source=_SITE,
+    ),
+    check(
+        _other_machine,
+        id="package.other-machine",
+        layer="metadata",
+        faults=("another machine",),
+        severity="error",
+        title="a wheel or a program of the environment is for another architecture",
+        why="its programs and extension modules do not start: Exec format error",
+        fix="install the package with the pip of this environment, without --platform",
+        source=_TAGS,
+    ),
+    check(
+        _no_pkg_resources,
+        id="package.pkg-resources-missing",
+        layer="metadata",
+        faults=("missing", "another release"),
+        severity="error",
+        title="a package imports pkg_resources, which the installed setuptools lacks",
+        why="its import fails with: No module named 'pkg_resources'",
+        fix="pip install a release of setuptools that has pkg_resources, or upgrade the package",
+        source="https://setuptools.pypa.io/en/latest/pkg_resources.html",
+    ),
+)
