@@ -23,7 +23,8 @@ _KINDS = {"library": "soname", "symbol": "symbol", "version": "version", "path":
 
 def reason(hit: Hit) -> str:
     """Return the line of an error that states its reason."""
-    text = hit.groups.get("root") or (hit.text[0] if hit.text else "")
+    roots = (text for name, text in hit.groups.items() if name.startswith("root") and text)
+    text = next(roots, hit.text[0] if hit.text else "")
     return shown(without_credentials(" ".join(text.split())), 300)
 
 

@@ -38,6 +38,11 @@ class LogSource(Document):
     id: Name
     title: Line
     layer: Layer
+    signature: Pattern | None = Field(
+        default=None,
+        description="Text of logs that contain this program. In a log without it, errors in its "
+        "form are those of the program that ran.",
+    )
     error: Pattern | None = Field(
         default=None,
         description="Form of an error of this program: a line, or a stack of lines. The group "

@@ -57,6 +57,46 @@ def test_an_error_without_a_symptom_is_quoted() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "title", "words"),
+    [
+        ("ERROR: Not enough of it\n", "the program", "Not enough of it"),
+        ("Collecting x==1\nERROR: Not enough of it\n", "pip", "Not enough of it"),
+        ("InternalError: bad thing\n", "the program", "InternalError bad thing"),
+        ("import jax\nInternalError: bad thing\n", "TensorFlow, XLA or JAX", "bad thing"),
+        (
+            "(Worker TP0 pid=7, ip=192.0.2.1) ERROR 04-07 00:57:46 [core.py:45] "
+            "n1:1:2 [0] x.cc:9 NCCL WARN bad thing\n",
+            "NCCL or RCCL",
+            "bad thing",
+        ),
+    ],
+)
+def test_an_error_in_a_general_form_has_the_program_of_the_log(
+    text: str, title: str, words: str
+) -> None:
+    (finding,) = diagnosed(text.encode()).findings
+    assert (finding.source, finding.id) == (title, "unexplained")
+    assert words in (finding.search_words or "")
+
+
+@pytest.mark.parametrize(
+    ("before", "first"), [("", "unexplained"), ("pip install horovod\n", "HVD-020")]
+)
+def test_an_advisory_needs_the_name_of_its_framework(before: str, first: str) -> None:
+    text = f"{before}AttributeError: 'Variable' object has no attribute 'ref'\n"
+    assert diagnosed(text.encode()).findings[0].id == first
+
+
+def test_a_reason_stands_before_the_failure_that_follows_from_it() -> None:
+    text = (
+        "Collecting x\nTraceback (most recent call last):\n  File 'setup.py'\n"
+        "RuntimeError: nvcc was not found\nFailed building wheel for x\n"
+    )
+    first, second = diagnosed(text.encode()).findings
+    assert (first.id, second.id) == ("unexplained", "pip-build-failed")
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "error: 0.125\nloss: 0.3\n",
