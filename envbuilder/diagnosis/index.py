@@ -117,7 +117,9 @@ def _framework_sign(name: str, component: Component) -> Sign:
 
 def _source_signs(source: LogSource) -> Iterator[Sign]:
     harmless = "|".join(f"(?:{text})" for text in source.harmless) or None
-    for name, pattern in {"error": source.error, "warning": source.warning}.items():
+    errors = (source.error,) if isinstance(source.error, str) else source.error
+    forms = [("error", pattern) for pattern in errors]
+    for name, pattern in [*forms, ("warning", source.warning)]:
         if pattern:
             yield Sign(f"{source.id}/{name}", pattern, "distinct", harmless, any_case=False)
     if source.signature:

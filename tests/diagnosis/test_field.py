@@ -60,7 +60,7 @@ def test_an_error_without_a_symptom_is_quoted() -> None:
     ("text", "title", "words"),
     [
         ("ERROR: Not enough of it\n", "the program", "Not enough of it"),
-        ("Collecting x==1\nERROR: Not enough of it\n", "pip", "Not enough of it"),
+        ("Collecting x==1\nERROR: Not enough of it\n", "pip or uv", "Not enough of it"),
         ("InternalError: bad thing\n", "the program", "InternalError bad thing"),
         ("import jax\nInternalError: bad thing\n", "TensorFlow, XLA or JAX", "bad thing"),
         (
