@@ -199,13 +199,19 @@ def _without_symptom(
     matches: Sequence[SymptomMatch],
     index: SymptomIndex,
 ) -> Iterator[SymptomMatch]:
-    hits = [match.hit for match in matches]
-    for source in index.sources:
-        for hit in findings.hits.get(f"{source.id}/{form}", ()):
-            if not any(_overlap(one, hit) for one in hits):
-                hits.append(hit)
-                owner = source if _contains(findings, source) else index.program
-                yield SymptomMatch(number, hit, _unexplained_symptom(owner, hit), (), owner)
+    taken = [match.hit for match in matches]
+    hits = [
+        (source, hit)
+        for source in index.sources
+        for hit in findings.hits.get(f"{source.id}/{form}", ())
+    ]
+    # A stack of lines in which a symptom counts is explained as a whole.
+    taken += [hit for _, hit in hits if any(_overlap(one, hit) for one in taken)]
+    for source, hit in hits:
+        if not any(_overlap(one, hit) for one in taken):
+            taken.append(hit)
+            owner = source if _contains(findings, source) else index.program
+            yield SymptomMatch(number, hit, _unexplained_symptom(owner, hit), (), owner)
 
 
 def _unexplained_symptom(source: LogSource, hit: Hit) -> KnownSymptom:

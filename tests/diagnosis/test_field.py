@@ -87,6 +87,15 @@ def test_an_advisory_needs_the_name_of_its_framework(before: str, first: str) ->
     assert diagnosed(text.encode()).findings[0].id == first
 
 
+def test_a_stack_in_which_a_symptom_counts_is_explained_as_a_whole() -> None:
+    text = (
+        "Fatal error in PMPI_Init: Other MPI error, error stack:\n"
+        "MPIR_Init_thread(176)........:\n"
+        "MPIDI_OFI_mpi_init_hook(1473): OFI addrinfo() failed\n"
+    )
+    assert [finding.id for finding in diagnosed(text.encode()).findings] == ["ofi-no-provider"]
+
+
 def test_a_reason_stands_before_the_failure_that_follows_from_it() -> None:
     text = (
         "Collecting x\nTraceback (most recent call last):\n  File 'setup.py'\n"
@@ -107,6 +116,13 @@ def test_a_reason_stands_before_the_failure_that_follows_from_it() -> None:
         "srun: Job step creation temporarily disabled, retrying (Requested nodes are busy)\n"
         "rank 0 of 4: all done\n",
         "libfabric:1:2::core:core:cuda_hmem_dl_init():499<warn> Failed to dlopen libcuda.so\n",
+        "[n1:7] mca_base_component_repository_open: unable to open mca_btl_openib: "
+        "librdmacm.so.1: cannot open shared object file: No such file or directory (ignored)\n",
+        "ERROR: pip's dependency resolver does not currently take into account all packages.\n",
+        "/etc/profile.d/lang.sh: line 19: warning: setlocale: LC_CTYPE: cannot change locale\n",
+        "--------------------------------------------------------------------------\n"
+        "A deprecated MCA variable value was specified in the environment.\n"
+        "--------------------------------------------------------------------------\n",
     ],
 )
 def test_harmless_lines_raise_no_alarm(text: str) -> None:
