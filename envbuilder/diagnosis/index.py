@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from ..knowledge.log_sources import LogSource
 from ..knowledge.matching import rows
-from ..knowledge.rows import Knowledge, Row
+from ..knowledge.rows import Advisory, Component, Coupling, Knowledge, Row
 from ..knowledge.symptoms import Symptom
 from ..text import counted
 from .signs import Sign
@@ -53,6 +54,11 @@ class SymptomIndex:
         return self.knowledge.log_sources
 
     @cached_property
+    def program(self) -> LogSource:
+        """The program that ran, whose errors those in a general form are."""
+        return next(source for source in self.sources if source.layer == "program")
+
+    @cached_property
     def rows(self) -> dict[str, Row]:
         """The rows with a symptom, by their ids."""
         return {row.id: row for row in rows(self.knowledge) if row.symptom}
@@ -71,19 +77,53 @@ class SymptomIndex:
         )
 
     @cached_property
+    def frameworks(self) -> dict[str, Component]:
+        """Horovod and its frameworks: a row about one has no symptom in a log without its name."""
+        components = self.knowledge.components
+        return {
+            name: component
+            for name, component in components.items()
+            if name == "horovod" or component.horovod
+        }
+
+    def frameworks_of(self, row: Row) -> Iterator[str]:
+        """Yield Horovod and the frameworks that a row is about."""
+        if "flags.HOROVOD" in row.when:
+            yield "horovod"
+        if isinstance(row, Advisory):
+            yield from self.frameworks.keys() & {row.component}
+        elif isinstance(row, Coupling):
+            yield from self.frameworks.keys() & row.given.keys()
+
+    @cached_property
     def signs(self) -> tuple[Sign, ...]:
         """All patterns that a log is searched for."""
         return (
             *(sign for known in self.symptoms for sign in known.signs),
+            *(_framework_sign(name, each) for name, each in self.frameworks.items()),
             *(sign for source in self.sources for sign in _source_signs(source)),
         )
 
 
+def framework_sign(name: str) -> str:
+    """Return the id of the sign of a component's name."""
+    return f"{name}/name"
+
+
+def _framework_sign(name: str, component: Component) -> Sign:
+    names = {name, component.pip, component.conda, component.python_import}
+    return Sign(framework_sign(name), "|".join(sorted(re.escape(each) for each in names if each)))
+
+
 def _source_signs(source: LogSource) -> Iterator[Sign]:
     harmless = "|".join(f"(?:{text})" for text in source.harmless) or None
-    for name, pattern in {"error": source.error, "warning": source.warning}.items():
+    errors = (source.error,) if isinstance(source.error, str) else source.error
+    forms = [("error", pattern) for pattern in errors]
+    for name, pattern in [*forms, ("warning", source.warning)]:
         if pattern:
             yield Sign(f"{source.id}/{name}", pattern, "distinct", harmless, any_case=False)
+    if source.signature:
+        yield Sign(f"{source.id}/signature", source.signature)
     for number, pattern in enumerate(source.facts):
         yield Sign(f"{source.id}/facts/{number}", pattern, "distinct", any_case=False)
     lines = {"progress": source.progress, "finished": source.finished, "ended": source.ended}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,12 +11,14 @@ from typing import get_args
 from ..knowledge.log_sources import Layer, LogSource
 from ..knowledge.symptoms import Symptom, SymptomTells
 from .facts import LogFacts
-from .index import KnownSymptom, SymptomIndex, row_symptom
+from .index import KnownSymptom, SymptomIndex, framework_sign, row_symptom
 from .search import Findings, Hit
 from .words import reason
 
 UNEXPLAINED = "unexplained"
 LEVELS: tuple[SymptomTells, ...] = get_args(SymptomTells)
+# A line of CMake or configure that states a success: an advisory is no reading of it.
+_SUCCESS = re.compile(r"\s*(?:-- Found |-- Looking for .* - found|checking .*\.\.\. yes)")
 _LAYERS: tuple[Layer, ...] = get_args(Layer)
 
 
@@ -49,11 +52,19 @@ class SymptomMatch:
         return 0 if tells == "cause" else LEVELS.index(tells) + 1
 
     @property
-    def order(self) -> tuple[bool, int, int, int, int]:
-        """The order of findings: errors, then causes, then lower layers, then earlier lines."""
-        layer = _LAYERS.index(self.source.layer) if self.unexplained and self.source else 0
+    def order(self) -> tuple[bool, int, bool, int, bool, int, int]:
+        """The order of findings: errors, then causes, then lower layers, then earlier lines.
+
+        Advisories that are only possible stand behind other causes. Of the unexplained errors of
+        one layer, those that state a reason stand before those that only report a failure.
+        """
+        layer = 0
+        if self.unexplained and self.source and self.source.layer != "program":
+            layer = _LAYERS.index(self.source.layer)
         error = self.known.symptom.severity == "error"
-        return not error, self.level, layer, self.log, self.hit.line
+        guess = bool(self.known.advisories) and self.known.symptom.confidence == "possible"
+        wrapper = self.unexplained and not any(name.startswith("root") for name in self.hit.groups)
+        return not error, self.level, guess, layer, wrapper, self.log, self.hit.line
 
 
 @dataclass
@@ -70,7 +81,7 @@ class SymptomPlaces:
 
 def places_of(logs: Sequence[Findings], index: SymptomIndex, facts: LogFacts) -> SymptomPlaces:
     """Return which symptom counts at which place: rows that apply first, then the index's order."""
-    known = _by_weight(index, facts)
+    known = _by_weight(index, facts, _absent(logs, index))
     places = SymptomPlaces()
     for number, findings in enumerate(logs):
         matches: list[SymptomMatch] = []
@@ -79,6 +90,8 @@ def places_of(logs: Sequence[Findings], index: SymptomIndex, facts: LogFacts) ->
             if confirming is None:
                 continue
             for hit in findings.hits.get(symptom.symptom.id, ()):
+                if symptom.advisories and _SUCCESS.match(hit.text[0]):
+                    continue
                 over = next((match for match in matches if _overlap(match.hit, hit)), None)
                 if over is None:
                     matches.append(SymptomMatch(number, hit, symptom, confirming))
@@ -92,15 +105,35 @@ def places_of(logs: Sequence[Findings], index: SymptomIndex, facts: LogFacts) ->
     return places
 
 
-def _by_weight(index: SymptomIndex, facts: LogFacts) -> list[KnownSymptom]:
-    """Return the symptoms without rows that facts exclude; rows that apply stand first."""
+def _absent(logs: Sequence[Findings], index: SymptomIndex) -> frozenset[str]:
+    """Return Horovod and the frameworks whose names are in none of the logs."""
+    return frozenset(
+        name
+        for name in index.frameworks
+        if not any(framework_sign(name) in findings.hits for findings in logs)
+    )
+
+
+def _contains(findings: Findings, source: LogSource) -> bool:
+    return source.signature is None or f"{source.id}/signature" in findings.hits
+
+
+def _by_weight(index: SymptomIndex, facts: LogFacts, absent: frozenset[str]) -> list[KnownSymptom]:
+    """Return the symptoms without rows that facts exclude; rows that apply stand first.
+
+    Rows about *absent* frameworks have no symptom.
+    """
     applying, others = [], []
     for known in index.symptoms:
         if not known.advisories:
             others.append(known)
             continue
         rows = [index.rows[name] for name in known.advisories]
-        rows = [row for row in rows if not facts.refutes(row)]
+        rows = [
+            row
+            for row in rows
+            if absent.isdisjoint(index.frameworks_of(row)) and not facts.refutes(row)
+        ]
         certain = [row for row in rows if facts.applies(row.id)]
         if certain:
             symptom = row_symptom(known.symptom.pattern, certain)
@@ -166,12 +199,19 @@ def _without_symptom(
     matches: Sequence[SymptomMatch],
     index: SymptomIndex,
 ) -> Iterator[SymptomMatch]:
-    hits = [match.hit for match in matches]
-    for source in index.sources:
-        for hit in findings.hits.get(f"{source.id}/{form}", ()):
-            if not any(_overlap(one, hit) for one in hits):
-                hits.append(hit)
-                yield SymptomMatch(number, hit, _unexplained_symptom(source, hit), (), source)
+    taken = [match.hit for match in matches]
+    hits = [
+        (source, hit)
+        for source in index.sources
+        for hit in findings.hits.get(f"{source.id}/{form}", ())
+    ]
+    # A stack of lines in which a symptom counts is explained as a whole.
+    taken += [hit for _, hit in hits if any(_overlap(one, hit) for one in taken)]
+    for source, hit in hits:
+        if not any(_overlap(one, hit) for one in taken):
+            taken.append(hit)
+            owner = source if _contains(findings, source) else index.program
+            yield SymptomMatch(number, hit, _unexplained_symptom(owner, hit), (), owner)
 
 
 def _unexplained_symptom(source: LogSource, hit: Hit) -> KnownSymptom:
@@ -197,7 +237,7 @@ def _with_source(match: SymptomMatch, findings: Findings, index: SymptomIndex) -
     for form in ("error", "warning"):
         for source in index.sources:
             hits = findings.hits.get(f"{source.id}/{form}", ())
-            if any(_overlap(hit, match.hit) for hit in hits):
+            if any(_overlap(hit, match.hit) for hit in hits) and _contains(findings, source):
                 return replace(match, source=source)
     return match
 
@@ -209,8 +249,8 @@ def _without_survived(
 
     Those that a symptom explains become warnings, the others are no findings.
     """
-    signs = {match.sign for match in matches if _is_error(match)}
-    last = max((findings.last.get(sign, 0) for sign in signs), default=0)
+    errors = [match for match in matches if _is_error(match)]
+    last = max((max(findings.last.get(e.sign, 0), e.hit.last) for e in errors), default=0)
     progress = [
         hit.line
         for source in index.sources

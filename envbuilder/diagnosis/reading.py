@@ -116,13 +116,24 @@ def _texts(pieces: Sequence[_Piece]) -> Iterator[LogText]:
         for part in text.split("\r") if "\r" in text else (text,):
             tag = _TAG.match(part) if begins and part[:1] in _TAG_BEGINS else None
             yield (
-                LogText(number, part[tag.end() :], _rank(tag))
+                LogText(number, _without_logger(part[tag.end() :]), _rank(tag))
                 if tag
-                else LogText(number, part, None)
+                else LogText(number, _without_logger(part) if begins else part, None)
             )
 
 
 _TAG_BEGINS = frozenset("[0123456789")
+# Ray's prefix, and that of a logger: (RayWorker pid=12, ip=192.0.2.1) ERROR 04-07 00:57:46 f.py:45]
+_LOGGER = re.compile(
+    r"(?:\((?:[\w.:<>=-]+ ){0,3}pid=\d+(?:, ip=[\d.]+)?\) ?)?"
+    r"(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?\S{1,200}\.py:\d+\] ?)?"
+)
+_LOGGER_BEGINS = frozenset("(DIWEC")
+
+
+def _without_logger(text: str) -> str:
+    prefix = _LOGGER.match(text) if text[:1] in _LOGGER_BEGINS else None
+    return text[prefix.end() :] if prefix else text
 
 
 def _rank(tag: re.Match[str]) -> int:

@@ -38,10 +38,15 @@ class LogSource(Document):
     id: Name
     title: Line
     layer: Layer
-    error: Pattern | None = Field(
+    signature: Pattern | None = Field(
         default=None,
-        description="Form of an error of this program: a line, or a stack of lines. The group "
-        "root is the line that states the reason (default: the first).",
+        description="Text of logs that contain this program. In a log without it, errors in its "
+        "form are those of the program that ran.",
+    )
+    error: Pattern | tuple[Pattern, ...] = Field(
+        default=(),
+        description="Form, or forms, of an error of this program: a line, or a stack of lines. The "
+        "group root is the line that states the reason (default: the first).",
     )
     warning: Pattern | None = Field(
         default=None,

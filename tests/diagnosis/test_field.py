@@ -57,6 +57,55 @@ def test_an_error_without_a_symptom_is_quoted() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "title", "words"),
+    [
+        ("ERROR: Not enough of it\n", "the program", "Not enough of it"),
+        ("Collecting x==1\nERROR: Not enough of it\n", "pip or uv", "Not enough of it"),
+        ("InternalError: bad thing\n", "the program", "InternalError bad thing"),
+        ("import jax\nInternalError: bad thing\n", "TensorFlow, XLA or JAX", "bad thing"),
+        (
+            "(Worker TP0 pid=7, ip=192.0.2.1) ERROR 04-07 00:57:46 [core.py:45] "
+            "n1:1:2 [0] x.cc:9 NCCL WARN bad thing\n",
+            "NCCL or RCCL",
+            "bad thing",
+        ),
+    ],
+)
+def test_an_error_in_a_general_form_has_the_program_of_the_log(
+    text: str, title: str, words: str
+) -> None:
+    (finding,) = diagnosed(text.encode()).findings
+    assert (finding.source, finding.id) == (title, "unexplained")
+    assert words in (finding.search_words or "")
+
+
+@pytest.mark.parametrize(
+    ("before", "first"), [("", "unexplained"), ("pip install horovod\n", "HVD-020")]
+)
+def test_an_advisory_needs_the_name_of_its_framework(before: str, first: str) -> None:
+    text = f"{before}AttributeError: 'Variable' object has no attribute 'ref'\n"
+    assert diagnosed(text.encode()).findings[0].id == first
+
+
+def test_a_stack_in_which_a_symptom_counts_is_explained_as_a_whole() -> None:
+    text = (
+        "Fatal error in PMPI_Init: Other MPI error, error stack:\n"
+        "MPIR_Init_thread(176)........:\n"
+        "MPIDI_OFI_mpi_init_hook(1473): OFI addrinfo() failed\n"
+    )
+    assert [finding.id for finding in diagnosed(text.encode()).findings] == ["ofi-no-provider"]
+
+
+def test_a_reason_stands_before_the_failure_that_follows_from_it() -> None:
+    text = (
+        "Collecting x\nTraceback (most recent call last):\n  File 'setup.py'\n"
+        "RuntimeError: nvcc was not found\nFailed building wheel for x\n"
+    )
+    first, second = diagnosed(text.encode()).findings
+    assert (first.id, second.id) == ("unexplained", "pip-build-failed")
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "error: 0.125\nloss: 0.3\n",
@@ -67,6 +116,13 @@ def test_an_error_without_a_symptom_is_quoted() -> None:
         "srun: Job step creation temporarily disabled, retrying (Requested nodes are busy)\n"
         "rank 0 of 4: all done\n",
         "libfabric:1:2::core:core:cuda_hmem_dl_init():499<warn> Failed to dlopen libcuda.so\n",
+        "[n1:7] mca_base_component_repository_open: unable to open mca_btl_openib: "
+        "librdmacm.so.1: cannot open shared object file: No such file or directory (ignored)\n",
+        "ERROR: pip's dependency resolver does not currently take into account all packages.\n",
+        "/etc/profile.d/lang.sh: line 19: warning: setlocale: LC_CTYPE: cannot change locale\n",
+        "--------------------------------------------------------------------------\n"
+        "A deprecated MCA variable value was specified in the environment.\n"
+        "--------------------------------------------------------------------------\n",
     ],
 )
 def test_harmless_lines_raise_no_alarm(text: str) -> None:
