@@ -30,4 +30,5 @@ def proofs(inputs: ProofInputs) -> Iterator[Proof]:
     if inputs.aliases:
         parts = horovod.bindings(inputs.known).items()
         names = [part.name for name, part in parts if part.bundled and name in inputs.components]
-        yield from horovod.framework_proofs(names, horovod.meaning({}, None), inputs)
+        without = {} if TRAITS.gloo_with in inputs.components else {"HOROVOD_WITHOUT_GLOO": "1"}
+        yield from horovod.framework_proofs(names, horovod.meaning(without, None), inputs)
