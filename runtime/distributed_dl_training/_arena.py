@@ -109,20 +109,19 @@ class Arena:
             self._spots[parameter] = _Spot(segment, segment.count, layout)
             segment.count += layout.size
 
-    def attach(self, parameter: Any) -> bool:
-        """Let the parameter's gradient lie in its place; False if it cannot."""
+    def attach(self, parameter: Any) -> None:
+        """Let the parameter's gradient lie in its place, if it can."""
         framework = self._framework
         gradient = framework.gradient(parameter)
         view = self._views.get(parameter)
         if gradient is not None and gradient is view:
-            return True
+            return
         if parameter not in self._spots or not framework.fits(gradient, parameter):
-            return False
+            return
         if view is None:
             view = self._view(parameter)
         framework.copy(view, gradient)
         framework.put_gradient(parameter, view)
-        return True
 
     def place(self, parameter: Any) -> Optional[Place]:
         """Return where the parameter's gradient lies; None if it is not in the arena."""

@@ -27,7 +27,6 @@ from distributed_dl_training._reductions import (
     Reduction,
     find,
     remember,
-    remember_array,
 )
 from distributed_dl_training._session import ProcessSet
 from distributed_dl_training._works import (
@@ -85,7 +84,7 @@ def reduce_one(
             return allreduce(
                 adapter, [tensor], name, op, factors, process_set, in_place=in_place, waits=waits
             )
-        remember_array(controller, name, last)
+        remember(controller.arrays, name, last)
     handle: ArrayHandle = adapter.handle(controller, last, flat, tensor)
     if in_place:
         handle.in_place = True
@@ -128,8 +127,8 @@ def allreduce(
         found, refusal = _reduction(controller, local, name, op, factors, grouped, place)
         if refusal is not None:
             return _submit(process_set, found.request, Nothing(), refusal, None)
-        if not grouped:
-            remember(controller, key, found)
+        if not grouped and (name is None or type(name) is str):
+            remember(controller.remembered, key, found)
     request, kind, prescale, postscale = found
     own: Optional[Array] = None
     if in_place and not grouped:

@@ -154,7 +154,7 @@ class Controller(RequestQueue):
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
         self._inspector.close()
-        if not self.broken:
+        if self.failure is None:
             # It refers to this: both, and all connections, would stay until garbage is collected.
             self._shutdown_request = None
 
@@ -322,7 +322,7 @@ class Controller(RequestQueue):
             # Only where this is a thread of the program: Ctrl-C in the middle of an exchange.
             self._fail_all(PeerLostError("interrupted inside a collective: no longer in step"))
             raise
-        if self.ended and not self.broken and not self._closed and self.engine.alive():
+        if self.ended and self.failure is None and not self._closed and self.engine.alive():
             self._closed = True
             self._inspector.close()
             self.engine.close()

@@ -39,37 +39,28 @@ _LAST_WORDS = 0.6
 _CHUNK = 1 << 22
 
 
-class _Started:
-    """An exchange under way; ``finish`` is called once when its data is there."""
+class _Collective(Transfer):
+    """A collective of Gloo's threads; ``finish`` is called once when its data is there."""
 
     def __init__(
-        self, engine: "GlooEngine", work: Any, finish: Optional[Callable[[], None]] = None
+        self,
+        engine: "GlooEngine",
+        call: Callable[..., Any],
+        *arguments: Any,
+        finish: Optional[Callable[[], None]] = None,
     ) -> None:
+        super().__init__(call, *arguments)
         self._engine = engine
-        self._work = work
         self._finish = finish
 
     def done(self) -> bool:
         # To sleep until Gloo's thread is done leaves it the processor; to look again would not.
-        if not self._engine.wait(self._work, _GLANCE):
+        if not self._engine.wait(self.requests[0], _GLANCE):
             return False
         if self._finish is not None:
             self._finish()
             self._finish = None
         return True
-
-
-class _Reduction(Transfer):
-    """A reduction that Gloo's threads carry out."""
-
-    def __init__(self, engine: "GlooEngine", values: Array, operation: Any) -> None:
-        options = distributed().AllreduceOptions()
-        options.reduceOp = operation
-        super().__init__(engine._control.allreduce, [tensor_over(values)], options)
-        self._engine = engine
-
-    def done(self) -> bool:
-        return self._engine.wait(self.requests[0], _GLANCE)
 
 
 class GlooEngine:
@@ -118,11 +109,13 @@ class GlooEngine:
     def prepare_reductions(
         self, words: Array, values: Optional[Array], op: Optional[Op]
     ) -> List[Transfer]:
-        operations = distributed().ReduceOp
-        transfers: List[Transfer] = [_Reduction(self, words, operations.BAND)]
+        pairs = [(words, "BAND")]
         if values is not None and op is not None:
-            transfers.append(_Reduction(self, values, getattr(operations, op.name)))
-        return transfers
+            pairs.append((values, op.name))
+        return [
+            _Collective(self, self._control.allreduce, [tensor_over(array)], _options(name))
+            for array, name in pairs
+        ]
 
     def start_gather(self, data: Array, counts: Sequence[int], result: Array) -> Pending:
         return self._start_gather(self._control, data, counts, result)
@@ -151,9 +144,9 @@ class GlooEngine:
     def allgather(self, data: Array, counts: Sequence[int]) -> Array:
         result = _memory.empty(sum(counts), numpy.uint8, data)
         if max(counts) * self.size <= 2 * sum(counts):
-            started = self._start_gather(self._group_of(data), data, counts, result)
-            self.wait(started._work)
-            started.done()
+            gather = self._start_gather(self._group_of(data), data, counts, result)
+            self.wait(gather.requests[0])
+            gather.done()
             return result
         # Filled up to the longest it would be far more bytes: one broadcast for each rank.
         ends = list(accumulate(counts))
@@ -242,9 +235,7 @@ class GlooEngine:
         return self._data
 
     def _reduce(self, values: Array, op: Op) -> None:
-        options = distributed().AllreduceOptions()
-        options.reduceOp = getattr(distributed().ReduceOp, op.name)
-        self.wait(self._group_of(values).allreduce([tensor_over(values)], options))
+        self.wait(self._group_of(values).allreduce([tensor_over(values)], _options(op.name)))
 
     def _start_broadcast(self, data: Array, root: int) -> Any:
         options = distributed().BroadcastOptions()
@@ -253,22 +244,31 @@ class GlooEngine:
 
     def _start_gather(
         self, group: Any, data: Array, counts: Sequence[int], result: Array
-    ) -> _Started:
+    ) -> _Collective:
         """Gather chunks, all filled up to the longest: Gloo takes only equal ones."""
-        longest = max(counts)
+        longest, padded = max(counts), data
         if min(counts) == longest:
             chunks = [result[at * longest : (at + 1) * longest] for at in range(self.size)]
-            work = group.allgather([[tensor_over(chunk) for chunk in chunks]], [tensor_over(data)])
-            return _Started(self, work)
-        padded = _memory.empty(longest, numpy.uint8, data)
-        padded[: data.size] = data
-        chunks = [_memory.empty(longest, numpy.uint8, data) for _ in counts]
-        work = group.allgather([[tensor_over(chunk) for chunk in chunks]], [tensor_over(padded)])
+        else:
+            padded = _memory.empty(longest, numpy.uint8, data)
+            padded[: data.size] = data
+            chunks = [_memory.empty(longest, numpy.uint8, data) for _ in counts]
 
         def finish() -> None:
-            _memory.pack([chunk[:count] for chunk, count in zip(chunks, counts)], result)
+            if padded is not data:
+                _memory.pack([chunk[:count] for chunk, count in zip(chunks, counts)], result)
 
-        return _Started(self, work, finish)
+        targets = [[tensor_over(chunk) for chunk in chunks]]
+        gather = _Collective(self, group.allgather, targets, [tensor_over(padded)], finish=finish)
+        gather.start()
+        return gather
+
+
+def _options(operation: str) -> Any:
+    """Return what tells Gloo by which operation to reduce."""
+    options = distributed().AllreduceOptions()
+    options.reduceOp = getattr(distributed().ReduceOp, operation)
+    return options
 
 
 def _reduce_unsigned(engine: GlooEngine, values: Array, op: Op) -> None:

@@ -88,6 +88,23 @@ class Handle:
         return self.work.value
 
 
+def synchronize(handle: Any) -> Any:
+    """Wait for a collective and return its result; a second call returns the same.
+
+    Raises MismatchError, StallError, PeerLostError, or what is wrong with the arguments.
+    """
+    return handle.synchronize()
+
+
+def poll(handle: Any) -> bool:
+    """Tell whether a collective is complete, so that ``synchronize`` will not wait.
+
+    Where MPI has no thread support that lets a communication thread run, it waits itself.
+    """
+    done: bool = handle.poll()
+    return done
+
+
 class ArrayRequest(Arithmetic, Protocol):
     """What is asked for with an array: what its handle needs to know."""
 

@@ -6,22 +6,18 @@ from typing import Any, List, Optional
 import numpy
 
 from distributed_dl_training import _collectives, _facts
-from distributed_dl_training._collectives import Adapter
+from distributed_dl_training._arrays import ARRAYS
 from distributed_dl_training._core import Array
 from distributed_dl_training._session import ProcessSet
 
 
 def broadcast(
-    adapter: Adapter,
-    obj: Any,
-    root_rank: int,
-    name: Optional[str],
-    process_set: Optional[ProcessSet],
+    obj: Any, root_rank: int, name: Optional[str], process_set: Optional[ProcessSet]
 ) -> Any:
-    """Return the root's ``obj``; ``adapter`` is that of numpy arrays."""
+    """Return the root's ``obj``."""
 
     def everywhere(data: Any, named: Optional[str]) -> Any:
-        return _collectives.broadcast(adapter, data, root_rank, named, process_set).synchronize()
+        return _collectives.broadcast(ARRAYS, data, root_rank, named, process_set).synchronize()
 
     root = _facts.rank() == root_rank
     data = _pickled(obj) if root else None
@@ -31,13 +27,11 @@ def broadcast(
     return obj if root else pickle.loads(moved.tobytes())
 
 
-def allgather(
-    adapter: Adapter, obj: Any, name: Optional[str], process_set: Optional[ProcessSet]
-) -> List[Any]:
-    """Return every rank's ``obj``; ``adapter`` is that of numpy arrays."""
+def allgather(obj: Any, name: Optional[str], process_set: Optional[ProcessSet]) -> List[Any]:
+    """Return every rank's ``obj``."""
 
     def joined(data: Any, named: Optional[str]) -> Any:
-        return _collectives.allgather(adapter, data, named, process_set).synchronize()
+        return _collectives.allgather(ARRAYS, data, named, process_set).synchronize()
 
     data = _pickled(obj)
     lengths = joined(_length(data), _lengths(name))

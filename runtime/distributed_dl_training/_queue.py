@@ -125,11 +125,6 @@ class RequestQueue(Executor):
         return self._end is not None
 
     @property
-    def broken(self) -> bool:
-        """Whether it ended because a rank was lost or did not answer."""
-        return self.failure is not None
-
-    @property
     def failure(self) -> Optional[Exception]:
         """What it ended with, if that was a rank that was lost or did not answer."""
         return self._end if isinstance(self._end, (PeerLostError, StallError)) else None

@@ -1,6 +1,6 @@
 """Allreduces that come again: what the ranks are asked to agree on, kept by the arguments."""
 
-from typing import Any, NamedTuple, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from distributed_dl_training._agreement import Request
 from distributed_dl_training._controller import Controller
@@ -49,16 +49,8 @@ def find(controller: Controller, key: Any) -> Optional[Reduction]:
     return found
 
 
-def remember(controller: Controller, key: Any, reduction: Reduction) -> None:
-    """Keep a request: programs ask for the same again and again, by equal arguments."""
-    if type(key[0]) in (str, type(None)):
-        if len(controller.remembered) >= _REMEMBERED:
-            controller.remembered.clear()
-        controller.remembered[key] = reduction
-
-
-def remember_array(controller: Controller, name: Optional[str], reduction: ArrayReduction) -> None:
-    """Keep what is asked for under a name, or without one."""
-    if len(controller.arrays) >= _REMEMBERED:
-        controller.arrays.clear()
-    controller.arrays[name] = reduction
+def remember(reductions: Dict[Any, Any], key: Any, reduction: Any) -> None:
+    """Keep what is asked for: programs ask for the same again and again."""
+    if len(reductions) >= _REMEMBERED:
+        reductions.clear()
+    reductions[key] = reduction

@@ -76,13 +76,8 @@ class _Session:
         return [each for each in found if each is not None]
 
     @property
-    def broken(self) -> bool:
-        """Whether a rank was lost, for which MPI would wait when it is finalized."""
-        return self.failure is not None
-
-    @property
     def failure(self) -> Optional[Exception]:
-        """What told that a rank was lost, or did not answer."""
+        """What told of a lost rank, for which MPI would wait when it is finalized."""
         failures = (each.failure for each in self.controllers())
         return next((each for each in failures if each is not None), None)
 
@@ -210,7 +205,7 @@ def shutdown() -> None:
         session = _session
         if session is None:
             return
-        told = session.broken
+        told = session.failure is not None
         # First all, then wait: a rank that waits in one set may be waited for in another.
         for each in session.controllers():
             each.request_shutdown()
@@ -218,7 +213,7 @@ def shutdown() -> None:
             each.shutdown()
         for number, each_set in session.members.items():
             each_set.process_set_id = None if number else 0
-        if session.broken:
+        if session.failure is not None:
             _lost = session
             if not told:  # it came to light here, and nobody asks for what would raise it
                 sys.stderr.write(f"shutdown: {session.failure}\n")

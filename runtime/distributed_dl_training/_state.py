@@ -3,7 +3,6 @@
 from typing import Any, Iterable, List, Mapping, NamedTuple, Tuple, Union
 
 from distributed_dl_training import _collectives, _facts, _objects
-from distributed_dl_training._arrays import ARRAYS
 from distributed_dl_training._core import Protocol
 from distributed_dl_training._session import ProcessSet
 
@@ -64,7 +63,7 @@ def broadcast_state(
     mine = _facts.rank() == root_rank
     tensors: List[Any] = []
     skeleton = _without_tensors(framework, state, tensors) if mine else None
-    skeleton = _objects.broadcast(ARRAYS, skeleton, root_rank, None, process_set)
+    skeleton = _objects.broadcast(skeleton, root_rank, None, process_set)
     if not mine:
         state = _with_empty_tensors(framework, skeleton, tensors)
     _broadcast_all(framework, [(None, each) for each in tensors], root_rank, process_set)

@@ -17,7 +17,6 @@ from distributed_dl_training._gradients import (
     form_groups,
     name_parameters,
 )
-from distributed_dl_training._session import ProcessSet
 
 
 class Recipe(NamedTuple):
@@ -43,32 +42,23 @@ def recipe(
     framework: Parameters,
     parameters: Sequence[Any],
     named_parameters: Optional[Iterable[Any]],
-    compression: Any,
-    passes: int,
-    op: Op,
-    predivide_factor: float,
-    num_groups: int,
-    groups: Any,
-    sparse_as_dense: bool,
-    process_set: ProcessSet,
+    options: Options,
+    num_groups: int = 0,
+    groups: Any = None,
 ) -> Recipe:
     """Return how an optimizer's gradients are to be reduced.
-
-    predivide_factor: of the division by the number of ranks this is done before the sum, the rest
-        after it.
 
     Raises ValueError for parameters that are not named, or not uniquely, and for options that do
     not go together.
     """
+    op = options.op
     if not isinstance(op, Op):
         raise ValueError(getattr(op, "reason", f"op must be one of ours, not {op!r}"))
     named = name_parameters(parameters, named_parameters)
-    if predivide_factor != 1.0 and op is not Op.AVERAGE:
+    if options.factors != (1.0, 1.0) and op is not Op.AVERAGE:
         raise ValueError("gradient_predivide_factor goes with op=Average only")
-    if passes < 1:
+    if options.passes < 1:
         raise ValueError("backward_passes_per_step must be at least 1")
-    factors = (1.0 / predivide_factor, predivide_factor)
-    options = Options(compression, passes, op, factors, sparse_as_dense, process_set)
     return Recipe(framework, named, num_groups, groups, options)
 
 

@@ -60,7 +60,7 @@ from distributed_dl_training._facts import (
     rank,
     size,
 )
-from distributed_dl_training._handle import Handle
+from distributed_dl_training._handle import Handle, poll, synchronize
 from distributed_dl_training._session import (
     ProcessSet,
     add_process_set,
@@ -145,22 +145,6 @@ __all__ = [
     "stop_timeline",
     "synchronize",
 ]
-
-
-def synchronize(handle: Handle) -> Any:
-    """Wait for a collective and return its result; a second call returns the same.
-
-    Raises MismatchError, StallError, PeerLostError, or what is wrong with the arguments.
-    """
-    return handle.synchronize()
-
-
-def poll(handle: Handle) -> bool:
-    """Tell whether a collective is complete, so that ``synchronize`` will not wait.
-
-    Where MPI has no thread support that lets a communication thread run, it waits itself.
-    """
-    return handle.poll()
 
 
 def allreduce_async(
@@ -376,7 +360,7 @@ def broadcast_object(
     Raises as ``broadcast``; if the root's object cannot be pickled MismatchError, caused there by
     what pickle raises.
     """
-    return _objects.broadcast(_ARRAYS, obj, root_rank, name, process_set)
+    return _objects.broadcast(obj, root_rank, name, process_set)
 
 
 def allgather_object(
@@ -387,4 +371,4 @@ def allgather_object(
     Raises as ``allgather``; if an object cannot be pickled MismatchError, caused on its rank by
     what pickle raises.
     """
-    return _objects.allgather(_ARRAYS, obj, name, process_set)
+    return _objects.allgather(obj, name, process_set)

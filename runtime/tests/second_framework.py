@@ -12,6 +12,7 @@ import numpy as np
 
 import distributed_dl_training.numpy as hvd
 from distributed_dl_training import _arena, _collectives, _state, _steps
+from distributed_dl_training._gradients import Options
 
 
 class Parameter:
@@ -126,19 +127,10 @@ class Descent:
         self.momentum: Dict[str, Any] = {}
         self.steps: Any = None
         if distribute:
-            made = _steps.recipe(
-                Parameters(),
-                list(named.values()),
-                named.items(),
-                NoCompression,
-                options.get("passes", 1),
-                hvd.Average,
-                1.0,
-                options.get("groups", 0),
-                None,
-                False,
-                hvd.global_process_set,
-            )
+            passes, all_ranks = options.get("passes", 1), hvd.global_process_set
+            how = Options(NoCompression, passes, hvd.Average, (1.0, 1.0), False, all_ranks)
+            parameters, groups = list(named.values()), options.get("groups", 0)
+            made = _steps.recipe(Parameters(), parameters, named.items(), how, groups)
             self.steps = _steps.Steps(made)
             self.steps.open()
 

@@ -46,7 +46,7 @@ def test_an_error_of_the_engine_ends_the_session():
                     group.changed.notify_all()
         with pytest.raises(PeerLostError):
             controller.submit(allreduce("x", np.ones(1)))
-        assert controller.ended and controller.broken
+        assert controller.ended and controller.failure
         controller.shutdown()
         return engine.closed
 
@@ -158,7 +158,7 @@ def test_one_leaves_while_another_asks():
             with pytest.raises((MismatchError, NotInitializedError)):
                 controller.submit(allreduce("x", np.ones(1)))
             controller.shutdown()
-        return engine.closed and controller.ended and not controller.broken
+        return engine.closed and controller.ended and controller.failure is None
 
     assert Group(2).run(body) == [True, True]
 
@@ -346,7 +346,7 @@ def test_a_lost_rank_while_the_calling_thread_takes_part():
     with pytest.raises(PeerLostError, match="deliberate"):
         handle.synchronize()
     thread.join()
-    assert controllers[0].broken
+    assert controllers[0].failure
     for each in controllers:
         each.shutdown()
 
@@ -361,7 +361,7 @@ def test_interrupted_inside_an_exchange():
     with pytest.raises(PeerLostError, match="interrupted"):
         handle.synchronize()
     controller.shutdown()
-    assert controller.broken and not engine.closed
+    assert controller.failure and not engine.closed
 
 
 def test_report_while_what_a_rank_does_changes(capsys):

@@ -58,8 +58,14 @@ def check_build(environ: Mapping[str, str]) -> str:
     lines = [f"distributed-dl-training {distributed_dl_training.__version__}, {python}"]
     with ThreadPoolExecutor(4) as pool:  # what takes its time is other processes
         parts = {
-            "Frameworks": [pool.submit(framework, name) for name in ("numpy", "torch")]
-            + [pool.submit(framework_to_come, name) for name in ("tensorflow", "mxnet", "jax")],
+            "Frameworks": [
+                pool.submit(attempt, name, _FRAMEWORK.format(name)) for name in ("numpy", "torch")
+            ]
+            # Those that are not served yet say so.
+            + [
+                pool.submit(attempt, name, f"import distributed_dl_training.{name}")
+                for name in ("tensorflow", "mxnet", "jax")
+            ],
             "Engines": [pool.submit(attempt, *one) for one in _ENGINES],
             "Launchers": [pool.submit(mpiexec, environ)]
             + [pool.submit(program, name, environ) for name in ("ssh", "srun")],
@@ -102,16 +108,6 @@ def _own_path(environ: Mapping[str, str]) -> str:
     home = os.path.dirname(os.path.dirname(os.path.abspath(distributed_dl_training.__file__)))
     earlier = environ.get("PYTHONPATH")
     return earlier + os.pathsep + home if earlier else home
-
-
-def framework(name: str) -> Finding:
-    """Try a framework with the module that serves it."""
-    return attempt(name, _FRAMEWORK.format(name))
-
-
-def framework_to_come(name: str) -> Finding:
-    """Try the module of a framework that may not be served yet."""
-    return attempt(name, f"import distributed_dl_training.{name}; print('its module is there')")
 
 
 def mpiexec(environ: Mapping[str, str]) -> Finding:

@@ -134,7 +134,7 @@ def expand_nodes(text: str) -> List[str]:
     Raises UsageError.
     """
     names: List[str] = []
-    for word in _split_outside_brackets(text):
+    for word in re.split(r",(?![^\[]*\])", text.strip()):  # outside brackets
         expanded = [""]
         for index, piece in enumerate(re.split(r"\[([^\[\]]*)\]", word)):
             values = _range_values(piece, text) if index % 2 else [piece]
@@ -143,10 +143,6 @@ def expand_nodes(text: str) -> List[str]:
             raise UsageError(f"cannot understand the node list {text}")
         names.extend(expanded)
     return names
-
-
-def _split_outside_brackets(text: str) -> List[str]:
-    return list(re.split(r",(?![^\[]*\])", text.strip()))
 
 
 def _range_values(text: str, whole: str) -> List[str]:

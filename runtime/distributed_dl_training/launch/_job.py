@@ -306,26 +306,20 @@ class Job:
         wake, wakeup = os.pipe()
         for fd in (wake, wakeup):
             os.set_blocking(fd, False)
-        if threading.current_thread() is not threading.main_thread():
-            try:
-                yield wake
-            finally:
-                os.close(wake)
-                os.close(wakeup)
-            return
+        main = threading.current_thread() is threading.main_thread()
 
         def note(number: int, _frame: Any) -> None:
             self._signals.append(number)
             self._output.hurry = True
 
-        earlier = {
-            n: signal.signal(n, note) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        }
-        earlier_fd = signal.set_wakeup_fd(wakeup)
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if main else ()
+        earlier = {number: signal.signal(number, note) for number in numbers}
+        earlier_fd = signal.set_wakeup_fd(wakeup) if main else -1
         try:
             yield wake
         finally:
-            signal.set_wakeup_fd(earlier_fd)
+            if main:
+                signal.set_wakeup_fd(earlier_fd)
             for number, handler in earlier.items():
                 signal.signal(number, handler)
             os.close(wake)

@@ -50,7 +50,7 @@ from distributed_dl_training._facts import (
     rank,
     size,
 )
-from distributed_dl_training._handle import Handle
+from distributed_dl_training._handle import Handle, poll, synchronize
 from distributed_dl_training._session import (
     ProcessSet,
     add_process_set,
@@ -90,8 +90,6 @@ from distributed_dl_training.torch._reductions import (
     grouped_allreduce_,
     grouped_allreduce_async,
     grouped_allreduce_async_,
-    poll,
-    synchronize,
 )
 from distributed_dl_training.torch._sparse import sparse_allreduce_async
 from distributed_dl_training.torch._state import broadcast_optimizer_state, broadcast_parameters

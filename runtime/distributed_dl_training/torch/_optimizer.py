@@ -3,6 +3,7 @@
 from typing import Any, ContextManager, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from distributed_dl_training._core import Op
+from distributed_dl_training._gradients import Options
 from distributed_dl_training._session import ProcessSet, global_process_set
 from distributed_dl_training._steps import Recipe, Steps, recipe
 from distributed_dl_training.torch._compression import Compression
@@ -138,22 +139,17 @@ def DistributedOptimizer(
     Raises ValueError for parameters that are not named, or not uniquely, and for options that do
     not go together.
     """
-    made = _distribute(
-        optimizer,
-        recipe(
-            PARAMETERS,
-            [each for group in optimizer.param_groups for each in group["params"]],
-            named_parameters,
-            compression,
-            backward_passes_per_step,
-            op,
-            gradient_predivide_factor,
-            num_groups,
-            groups,
-            sparse_as_dense,
-            process_set,
-        ),
+    options = Options(
+        compression,
+        backward_passes_per_step,
+        op,
+        (1.0 / gradient_predivide_factor, gradient_predivide_factor),
+        sparse_as_dense,
+        process_set,
     )
+    parameters = [each for group in optimizer.param_groups for each in group["params"]]
+    made_from = recipe(PARAMETERS, parameters, named_parameters, options, num_groups, groups)
+    made = _distribute(optimizer, made_from)
     made._steps.open()
     return made
 

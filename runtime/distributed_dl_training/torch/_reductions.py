@@ -16,23 +16,6 @@ from distributed_dl_training.torch._sparse import sparse_allreduce_async
 from distributed_dl_training.torch._tensors import TENSORS, Handles
 
 
-def synchronize(handle: Any) -> Any:
-    """Wait for a collective and return its result; a second call returns the same.
-
-    Raises MismatchError, StallError, PeerLostError, or what is wrong with the arguments.
-    """
-    return handle.synchronize()
-
-
-def poll(handle: Any) -> bool:
-    """Tell whether a collective is complete, so that ``synchronize`` will not wait.
-
-    Where MPI has no thread support that lets a communication thread run, it waits itself.
-    """
-    done: bool = handle.poll()
-    return done
-
-
 def allreduce_async(
     tensor: Any,
     average: Optional[bool] = None,
