@@ -15,7 +15,7 @@ import json
 from collections import OrderedDict
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from distributed_dl_training._core import MismatchError, Op, fold_ranks
+from distributed_dl_training._core import MismatchError, Op, name_ranks
 
 # A named request goes by its name, an unnamed one by its number among the unnamed ones.
 Label = Union[str, int]
@@ -303,8 +303,7 @@ def mismatch(requests: Sequence[str]) -> MismatchError:
         ranks.setdefault(request, []).append(rank)
     lines = ["the ranks do not agree on a collective:"]
     for request, members in sorted(ranks.items(), key=lambda item: item[1]):
-        label = "rank" if len(members) == 1 else "ranks"
-        lines.append(f"  {label} {fold_ranks(members)}: {request}")
+        lines.append(f"  {name_ranks(members)}: {request}")
     lines.append("")
     lines.append("hint: all ranks must ask for the same collectives with equal arguments; those")
     lines.append("      without a name must come in the same order")

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 import numpy
 
 from distributed_dl_training._agreement import Request
-from distributed_dl_training._core import Array
+from distributed_dl_training._core import Array, elements
 from distributed_dl_training._fusion import kind_of
 from distributed_dl_training._handle import ArrayHandle, Handle
 from distributed_dl_training._opening import SIGNATURE
@@ -62,23 +62,16 @@ class Pack(NamedTuple):
         """Return which of a burst's handles are in it."""
         return handles if self.at is None else [handles[at] for at in self.at]
 
-    def views(self, values: Array) -> List[Array]:
-        """Return the results as views of what was reduced, in order."""
-        made: List[Array] = []
-        for start, shape, number, size in self.runs:
-            _add_rows(made, values[start : start + number * size], number, shape)
-        return made
-
-    def copies(self, values: Array) -> List[Array]:
-        """Return copies of the results, in order."""
+    def results(self, values: Array, copies: bool) -> List[Array]:
+        """Return the results in order: copies, or views, of what was reduced."""
         made: List[Array] = []
         for start, shape, number, size in self.runs:
             nbytes = size * self.dtype.itemsize
-            most = max(1, min(_NEIGHBOURS, _BLOCK // max(1, nbytes)))
+            most = max(1, min(_NEIGHBOURS, _BLOCK // max(1, nbytes))) if copies else number
             for first in range(0, number, most):
-                many = min(most, number - first)
-                block = values[start + first * size : start + (first + many) * size].copy()
-                _add_rows(made, block, many, shape)
+                count = min(most, number - first)
+                block = values[start + first * size : start + (first + count) * size]
+                _add_rows(made, block.copy() if copies else block, count, shape)
         return made
 
 
@@ -96,8 +89,6 @@ class Burst:
     packs: how they are carried out once they come again; empty if one by one.
     said: their cache bits as bytes, as of ``changes`` of the cache.
     """
-
-    __slots__ = ("_mark", "changes", "packs", "repeated", "requests", "said")
 
     def __init__(self, requests: List[Request]) -> None:
         self.requests = requests
@@ -182,7 +173,7 @@ def _packs(requests: Sequence[Request], most: int, capacity: int) -> List[Pack]:
         plain = request.call == "allreduce" and not request.place and not request.refusal
         if not plain or request.dtype not in SIZES or (shape and isinstance(shape[0], tuple)):
             return []
-        if _count(shape) * SIZES[request.dtype] >= most:
+        if elements(shape) * SIZES[request.dtype] >= most:
             return []
         kinds.setdefault(kind_of(request), []).append(at)
     packs = []
@@ -204,13 +195,6 @@ def _runs(shapes: Sequence[Tuple[int, ...]]) -> List[Run]:
         shape, first = shapes[at], at
         while at < len(shapes) and shapes[at] == shape:
             at += 1
-        runs.append(Run(start, shape, at - first, _count(shape)))
-        start += (at - first) * _count(shape)
+        runs.append(Run(start, shape, at - first, elements(shape)))
+        start += (at - first) * elements(shape)
     return runs
-
-
-def _count(shape: Sequence[int]) -> int:
-    count = 1
-    for length in shape:
-        count *= length
-    return count

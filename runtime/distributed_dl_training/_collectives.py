@@ -20,7 +20,7 @@ from distributed_dl_training._adapter import Local as Local
 from distributed_dl_training._adapter import Place as Place
 from distributed_dl_training._agreement import JOIN, Request
 from distributed_dl_training._controller import Controller
-from distributed_dl_training._core import ArgumentError, Array, Op
+from distributed_dl_training._core import ArgumentError, Array, Op, elements
 from distributed_dl_training._handle import ArrayHandle, Handle
 from distributed_dl_training._reductions import (
     ArrayReduction,
@@ -222,7 +222,7 @@ def allgather(
     if refusal is not None:
         return _submit(process_set, request, Nothing(), refusal, None)
     _memory.order(local.flat)
-    work = Allgather(local.flat, local.shape[0], _count(trailing))
+    work = Allgather(local.flat, local.shape[0], elements(trailing))
 
     def finish(done: Allgather) -> Any:
         return adapter.make(done.value, (done.rows,) + trailing, tensor)
@@ -287,7 +287,7 @@ def alltoall(
         return adapter.make(done.value, shape, tensor), done.received
 
     _memory.order(local.flat)
-    work = Alltoall(local.flat, counts, _count(trailing))
+    work = Alltoall(local.flat, counts, elements(trailing))
     return _submit(process_set, request, work, None, finish)
 
 
@@ -325,7 +325,7 @@ def reducescatter(
     dtype = local.flat.dtype
     values = _memory.converted(local.flat, _reduce.working(local.flat, engine))
     _memory.order(values)
-    counts = [each * _count(trailing) for each in rows]
+    counts = [each * elements(trailing) for each in rows]
 
     def finish(done: ReduceScatter) -> Any:
         segment = done.value
@@ -388,7 +388,3 @@ def _name(name: Optional[str]) -> Optional[str]:
 
 def _kind(refusal: Optional[Exception]) -> str:
     return "" if refusal is None else type(refusal).__name__
-
-
-def _count(shape: Tuple[int, ...]) -> int:
-    return int(numpy.prod(shape, dtype=numpy.int64))

@@ -251,6 +251,26 @@ class Engine(Protocol):
         """Undo at the end of the process what starting the engine began, if it began it."""
 
 
+def elements(shape: Sequence[Any]) -> int:
+    """Return how many elements a tensor of this shape has, or a group of tensors of these."""
+    if shape and isinstance(shape[0], tuple):
+        return sum(map(elements, shape))
+    count = 1
+    for length in shape:
+        count *= length
+    return count
+
+
+def part_name(name: Optional[str], part: Any) -> Optional[str]:
+    """Return the name of a part of a collective; None if that has no name."""
+    return None if name is None else f"{name}.{part}"
+
+
+def name_ranks(ranks: Sequence[int]) -> str:
+    """Return ascending ranks as words: ``rank 3``, ``ranks 0-2,5``."""
+    return ("rank " if len(ranks) == 1 else "ranks ") + fold_ranks(ranks)
+
+
 def fold_ranks(ranks: Sequence[int]) -> str:
     """Return ascending ranks as text with runs folded: [0, 1, 2, 5] gives ``0-2,5``."""
     runs: List[List[int]] = []

@@ -26,6 +26,7 @@ from distributed_dl_training._core import (
 from distributed_dl_training._heartbeat import Heartbeat, connect, meet
 from distributed_dl_training._losses import Losses
 from distributed_dl_training._rendezvous import Shared, World, distributed, limit
+from distributed_dl_training._works import gather_integers
 
 # What Gloo reduces itself, by kind and item size, and what is widened to int32 for it.
 NATIVE = ("i1", "i4", "i8", "u1", "f4", "f8")
@@ -298,9 +299,7 @@ def _multiply_gathered(engine: GlooEngine, values: Array) -> None:
 def _gather_text(engine: GlooEngine, text: str) -> List[str]:
     """Return every rank's text, in rank order; collective."""
     data = numpy.frombuffer(text.encode("utf-8"), dtype=numpy.uint8)
-    length = numpy.array([data.size], dtype=numpy.int64)
-    lengths = engine.allgather(length.view(numpy.uint8), [8] * engine.size).view(numpy.int64)
-    counts = [int(each) for each in lengths]
+    counts = gather_integers(engine, [data.size])
     joined = engine.allgather(data, counts).tobytes()
     return [joined[e - n : e].decode("utf-8") for n, e in zip(counts, accumulate(counts))]
 

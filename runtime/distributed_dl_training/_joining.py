@@ -17,7 +17,7 @@ import time
 import warnings
 from typing import List, Mapping, Optional
 
-from distributed_dl_training._core import fold_ranks
+from distributed_dl_training._core import name_ranks
 
 # The descriptor by which our launcher is told, in the environment of each rank.
 VARIABLE = "DDLT_LAUNCH_JOIN"
@@ -99,8 +99,7 @@ class Joining:
         lines = f"rank {rank} has waited {self._seconds:g} s in init for ranks that do not join"
         missing = self._missing()
         if missing:
-            which = "rank" if len(missing) == 1 else "ranks"
-            lines += f": {which} {fold_ranks(missing)} of this node has not called init"
+            lines += f": {name_ranks(missing)} of this node has not called init"
         return lines + "\n\nhint: DDLT_INIT_TIMEOUT_SECONDS gives them longer; 0 waits for ever"
 
     def _missing(self) -> List[int]:

@@ -4,7 +4,7 @@ import ctypes
 from datetime import timedelta
 from typing import Any, List, Optional
 
-from distributed_dl_training._core import PeerLostError, fold_ranks
+from distributed_dl_training._core import PeerLostError, name_ranks
 from distributed_dl_training._heartbeat import RARELY, Heartbeat
 from distributed_dl_training._waiting import raised_in_python
 
@@ -53,8 +53,7 @@ class Losses:
         """Return the error that every rank raises; nothing can be exchanged from now on."""
         if self._heartbeat.lost is None:
             silent = [rank for rank, says in self._heartbeat.probe(_PROBE).items() if says is None]
-            which = "rank" if len(silent) == 1 else "ranks"
-            who = f"{which} {fold_ranks(silent)} gone: " if silent else ""
+            who = f"{name_ranks(silent)} gone: " if silent else ""
             # Gloo adds general advice to what has happened.
             self._heartbeat.tell_lost(who + reason.split(" This is typically")[0])
         # Threads below may still wait for the lost rank, and to free a group is to wait for them:

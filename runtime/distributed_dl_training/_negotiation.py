@@ -237,7 +237,6 @@ class Negotiation:
         carried = len(new) == 1 and kind is not None and value_kind(new[0].request) == kind
         if carried:
             cycle.opening.finish(new[0])
-        if carried:
             items = [Item(new[0].request, new[0], None, None, True)]
         else:
             items = [make_item((one.request, one, one.work, one.refusal, False)) for one in new]
@@ -308,7 +307,7 @@ class Negotiation:
                     values, own = self._fusion.run_packed(sources, pack.size, some[0].reduction)
                 finally:
                     self._inspector.leave()
-                program.deliver(some, pack.views(values) if own else pack.copies(values))
+                program.deliver(some, pack.results(values, copies=not own))
                 del values  # whose memory is used again
 
     def _carry_out_alone(self, item: Item, program: Program) -> None:

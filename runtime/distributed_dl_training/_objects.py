@@ -7,7 +7,7 @@ import numpy
 
 from distributed_dl_training import _collectives, _facts
 from distributed_dl_training._arrays import ARRAYS
-from distributed_dl_training._core import Array
+from distributed_dl_training._core import Array, part_name
 from distributed_dl_training._session import ProcessSet
 
 
@@ -22,7 +22,7 @@ def broadcast(
     root = _facts.rank() == root_rank
     data = _pickled(obj) if root else None
     length = _length(data) if root else numpy.zeros(1, dtype=numpy.int64)
-    count = int(everywhere(length, _lengths(name))[0])
+    count = int(everywhere(length, part_name(name, "length"))[0])
     moved = everywhere(data if root else numpy.empty(count, dtype=numpy.uint8), name)
     return obj if root else pickle.loads(moved.tobytes())
 
@@ -34,7 +34,7 @@ def allgather(obj: Any, name: Optional[str], process_set: Optional[ProcessSet]) 
         return _collectives.allgather(ARRAYS, data, named, process_set).synchronize()
 
     data = _pickled(obj)
-    lengths = joined(_length(data), _lengths(name))
+    lengths = joined(_length(data), part_name(name, "length"))
     everything = joined(data, name).tobytes()
     ends = numpy.cumsum(lengths)
     return [pickle.loads(everything[end - count : end]) for count, end in zip(lengths, ends)]
@@ -61,7 +61,3 @@ def _length(data: Any) -> Any:
     if isinstance(data, _Unpicklable):
         return data
     return numpy.array([data.size], dtype=numpy.int64)
-
-
-def _lengths(name: Optional[str]) -> Optional[str]:
-    return None if name is None else f"{name}.length"

@@ -16,7 +16,7 @@ import numpy
 
 from distributed_dl_training import _reduce
 from distributed_dl_training._agreement import Request
-from distributed_dl_training._core import Array, Engine, Op
+from distributed_dl_training._core import Array, Engine, Op, elements
 from distributed_dl_training._handle import ArrayHandle, Handle
 from distributed_dl_training._works import Allreduce
 
@@ -46,12 +46,7 @@ def value_kind(request: Request) -> Optional[ValueKind]:
     if request.call != "allreduce" or request.refusal or dtype not in _SIZES:
         return None
     operation = (_OF_INTEGERS if "int" in dtype else _OPERATIONS).get(request.op)
-    count = 0
-    for one in shape if shape and isinstance(shape[0], tuple) else (shape,):
-        elements = 1
-        for length in one:
-            elements *= length
-        count += elements
+    count = elements(shape)
     if operation is None or not 0 < count * _SIZES[dtype] <= _LONGEST:
         return None
     return ValueKind(dtype, operation, count)
@@ -315,8 +310,6 @@ class Repeated(Opening):
 
 class Bits:
     """Bits that all ranks have set, by number."""
-
-    __slots__ = ("_bits", "_width")
 
     def __init__(self, bits: int, width: int) -> None:
         self._bits = bits

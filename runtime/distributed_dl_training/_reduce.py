@@ -101,14 +101,10 @@ def scale(values: Array, factor: float) -> None:
     """
     if factor == 1.0:
         return
-    if _is_integer(values) and isinstance(values, numpy.ndarray):
+    if values.dtype.kind in "iu" and isinstance(values, numpy.ndarray):
         numpy.multiply(values, factor, out=values, dtype=numpy.float64, casting="unsafe")
     else:
         values *= factor
-
-
-def _is_integer(values: Array) -> bool:
-    return values.dtype.kind in "iu"
 
 
 def _extreme(engine: Engine, work: Array, op: Op) -> None:

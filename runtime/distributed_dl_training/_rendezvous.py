@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from distributed_dl_training import _settings
-from distributed_dl_training._core import EngineUnavailableError, fold_ranks
+from distributed_dl_training._core import EngineUnavailableError, name_ranks
 from distributed_dl_training._joining import Began
 
 _VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -92,10 +92,9 @@ def _wait_for_all(store: Any, prefix: str, rank: int, size: int) -> None:
     while missing:
         missing = [one for one in missing if not store.check([f"{prefix}/joined/{one}"])]
         if missing and time.monotonic() > end:
-            which = "rank" if len(missing) == 1 else "ranks"
             raise EngineUnavailableError(
-                f"rank {rank} of {size} has waited {seconds:g} s in init: {which} "
-                f"{fold_ranks(missing)} did not join"
+                f"rank {rank} of {size} has waited {seconds:g} s in init: "
+                f"{name_ranks(missing)} did not join"
                 "\n\nhint: DDLT_INIT_TIMEOUT_SECONDS gives them longer; 0 waits for ever"
             )
         time.sleep(_NAP if missing else 0)

@@ -17,7 +17,7 @@ from typing import Callable, Dict, List, Optional, Tuple
 
 from distributed_dl_training import _threads
 from distributed_dl_training._agreement import SHUTDOWN, Request
-from distributed_dl_training._core import Engine, StallError, Threads, fold_ranks
+from distributed_dl_training._core import Engine, StallError, Threads, name_ranks
 from distributed_dl_training._settings import Settings
 from distributed_dl_training._waiting import Bell
 
@@ -150,7 +150,10 @@ class StallInspector:
             quiet = 0
             waited = time.monotonic() - since
             if talks:
-                talks = self._guarded(self._answer)
+                try:
+                    self._answer()
+                except Exception:  # whatever the engine raises: a lost rank is why this looks
+                    talks = False
             late = self._late(waited)
             if not late and not self._due(waited):
                 continue
@@ -164,14 +167,6 @@ class StallInspector:
                 self._give_up(talks)
             if min(says[status]) == self._engine.rank:
                 self._report(text)
-
-    def _guarded(self, act: Callable[[], object]) -> bool:
-        """Return whether this went well: a lost rank is what the watchdog is here for."""
-        try:
-            act()
-        except Exception:  # whatever the engine raises
-            return False
-        return True
 
     def _give_up(self, talks: bool) -> None:
         """End the process: its communication thread will not come back to raise an error."""
@@ -255,18 +250,14 @@ class StallInspector:
         """Return who waits for what, and who does not answer."""
         lines = [f"rank {self._engine.rank} has made no progress for {waited:.0f} s:"]
         for text, ranks in sorted(says.items(), key=lambda item: min(item[1])):
-            lines.append(f"  {_ranks(ranks)}: {text}")
+            lines.append(f"  {name_ranks(sorted(ranks))}: {text}")
         unseen = _threads.unseen_threads()
         if unseen:
             lines.append(
                 f"  {unseen} threads here are not Python's: what they ask for is not known"
             )
         for request, lacking in missing[:_SHOWN]:
-            lines.append(f"  {request.brief()} is missing on {_ranks(lacking)}")
+            lines.append(f"  {request.brief()} is missing on {name_ranks(lacking)}")
         if len(missing) > _SHOWN:
             lines.append(f"  and {len(missing) - _SHOWN} more are missing somewhere")
         return "\n".join(lines)
-
-
-def _ranks(ranks: List[int]) -> str:
-    return ("rank " if len(ranks) == 1 else "ranks ") + fold_ranks(sorted(ranks))

@@ -6,7 +6,7 @@ import numpy
 
 from distributed_dl_training import _reduce, _threads
 from distributed_dl_training._agreement import Request
-from distributed_dl_training._core import Array, Engine, Op, Protocol
+from distributed_dl_training._core import Array, Engine, Op, Protocol, elements
 from distributed_dl_training._memory import ON_DEVICE, dtype_named, empty, order
 
 
@@ -63,23 +63,17 @@ def zeros(request: Request, local_rank: int) -> Allreduce:
     So it neither divides nor scales it: an average of integers, which Horovod's rules have, is a
     scaled sum on the other ranks.
     """
-    grouped = bool(request.shape) and isinstance(request.shape[0], tuple)
-    shapes = request.shape if grouped else (request.shape,)
-    count = sum(int(numpy.prod(shape, dtype=numpy.int64)) for shape in shapes)
-    target = _zeros(count, request.dtype, local_rank)
+    count, dtype = elements(request.shape), dtype_named(request.dtype)
+    if request.dtype.startswith(ON_DEVICE):
+        from distributed_dl_training._device import device_zeros
+
+        target: Any = device_zeros(count, dtype, local_rank)
+        order(target)
+    else:
+        target = numpy.zeros(count, dtype=dtype)
     start = request.place[1] if request.place else 0
     op = Op.SUM if request.op == Op.AVERAGE.value else Op(request.op)
     return Allreduce([target], target, op, 1.0, 1.0).in_arena(None, start)
-
-
-def _zeros(count: int, dtype: str, local_rank: int) -> Any:
-    if dtype.startswith(ON_DEVICE):
-        from distributed_dl_training._device import device_zeros
-
-        made = device_zeros(count, dtype_named(dtype), local_rank)
-        order(made)
-        return made
-    return numpy.zeros(count, dtype=dtype_named(dtype))
 
 
 class Nothing(Work):

@@ -9,7 +9,6 @@ import pdb
 import signal
 import tempfile
 import time
-import warnings
 from typing import Any, Dict, List, Tuple
 
 import numpy as np
@@ -135,34 +134,6 @@ def case_debugger(t: Framework) -> None:
     reduce_often(t, 3)
     assert "15" in out.getvalue().split()
     signal.signal(signal.SIGINT, before)
-
-
-@only(framework="torch")
-def case_data_loader(t: Framework) -> None:
-    """Its handler of SIGCHLD stays, and raises once a worker is killed; collectives go on."""
-    import torch
-
-    before = signal.getsignal(signal.SIGCHLD)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # MPI has threads, and Python >= 3.12 tells
-        loader: Any = torch.utils.data.DataLoader(
-            range(1000), num_workers=1, multiprocessing_context="fork"
-        )
-        rows = iter(loader)
-        assert int(next(rows)) == 0
-    actions = kernel_actions()
-    reduce_often(t)
-    assert kernel_actions() == actions
-    assert int(next(rows)) == 1
-    try:
-        os.kill(rows._workers[0].pid, signal.SIGKILL)
-        while True:
-            time.sleep(0.001)
-    except RuntimeError as error:
-        assert "worker" in str(error), error
-    reduce_often(t)
-    del rows
-    signal.signal(signal.SIGCHLD, before)
 
 
 def case_handler_that_raises_an_error(t: Framework) -> None:

@@ -221,7 +221,7 @@ def test_blocks_of_copies():
     assert bursts.find(handles).packed(handles, *LIMITS)
     (pack,) = bursts.find(handles).packs
     values = np.concatenate([handle.source for handle in handles])
-    views, copies = pack.views(values), pack.copies(values)
+    views, copies = pack.results(values, copies=False), pack.results(values, copies=True)
     for handle, view, copy in zip(handles, views, copies):
         want = handle.source.reshape(handle.request.shape)
         assert view.shape == copy.shape == want.shape and (view == want).all()

@@ -3,7 +3,10 @@
 import copy
 import gc
 import io
+import os
 import pickle
+import signal
+import time
 import warnings
 from typing import Any
 
@@ -11,6 +14,7 @@ import torch
 
 import distributed_dl_training.torch as hvd
 
+from contract_signals import kernel_actions
 from torch_samples import DEVICE, refused, same
 from torch_training import batch, close, network, sgd, share, train, trained_alone
 
@@ -163,6 +167,32 @@ def case_data_workers() -> None:
         )
         rows = [int(each) for each in loader]
     assert rows == list(range(hvd.rank(), 4 * hvd.size(), hvd.size()))
+
+
+def case_data_loader_has_its_handler() -> None:
+    """That of SIGCHLD stays in the kernel, and raises once a worker is killed."""
+    before = signal.getsignal(signal.SIGCHLD)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # MPI has threads, and Python >= 3.12 tells
+        loader: Any = torch.utils.data.DataLoader(
+            range(1000), batch_size=None, num_workers=1, multiprocessing_context="fork"
+        )
+        rows = iter(loader)
+        assert int(next(rows)) == 0
+    actions = kernel_actions()
+    for _ in range(50):
+        same(hvd.allreduce(torch.ones(3), op=hvd.Sum, name="loaded"), torch.ones(3) * hvd.size())
+    assert kernel_actions() == actions
+    assert int(next(rows)) == 1
+    try:
+        os.kill(rows._workers[0].pid, signal.SIGKILL)
+        while True:
+            time.sleep(0.001)
+    except RuntimeError as error:
+        assert "worker" in str(error), error
+    same(hvd.allreduce(torch.ones(3), op=hvd.Sum, name="loaded"), torch.ones(3) * hvd.size())
+    del rows
+    signal.signal(signal.SIGCHLD, before)
 
 
 def case_never_used_parameters() -> None:

@@ -164,12 +164,8 @@ def main(arguments: Optional[List[str]] = None, program: str = PROGRAM) -> int:
 
 
 def _of_mpiexec_alone(options: Any) -> List[str]:
-    given = {
-        "--tcp": options.tcp,
-        "--binding-args": options.binding_args,
-        "--mpi-args": options.mpi_args,
-    }
-    return [option for option, value in given.items() if value]
+    names = ("--tcp", "--binding-args", "--mpi-args")
+    return [name for name in names if getattr(options, name[2:].replace("-", "_"))]
 
 
 def understand(options: Any, environ: Mapping[str, str], program: str = PROGRAM) -> Request:

@@ -109,12 +109,8 @@ def mpi_command(
                 command += ["--mca", part, interfaces]
         for name in sorted(passed):
             command += ["-x", name]
-    elif mpi.kind == HYDRA:
-        command += ["-hosts", hosts]
-        if interfaces:
-            command += ["-iface", interfaces.split(",")[0]]
     else:
-        command += ["-machinefile", machinefile]
+        command += ["-hosts", hosts] if mpi.kind == HYDRA else ["-machinefile", machinefile]
         if interfaces:
             command += ["-iface", interfaces.split(",")[0]]
     return [*command, *extra, "-n", str(len(places)), *NODE_COMMAND, "--connect"]

@@ -5,17 +5,16 @@ from typing import Any, List, Optional, Sequence, Tuple
 import torch
 
 from distributed_dl_training import _collectives
-from distributed_dl_training._core import Op
+from distributed_dl_training._core import Op, part_name
 from distributed_dl_training._facts import rank
 from distributed_dl_training._handle import Handle
 from distributed_dl_training._session import ProcessSet, global_process_set
 from distributed_dl_training.torch._compression import Compression
-from distributed_dl_training.torch._grad import differentiable, of_gradient
+from distributed_dl_training.torch._grad import differentiable
 from distributed_dl_training.torch._reductions import (
     allreduce,
     compressed,
     grouped_allreduce,
-    numbered,
 )
 from distributed_dl_training.torch._tensors import TENSORS, Handles, then
 
@@ -45,7 +44,7 @@ def allgather(
         return [allgather_async(mine[0], name, process_set).synchronize()]
 
     def backward(gradients: List[Any], shapes: List[Any]) -> List[Any]:
-        return _own_rows(gradients, shapes, of_gradient(name), process_set)
+        return _own_rows(gradients, shapes, part_name(name, "gradient"), process_set)
 
     return differentiable([tensor], gathered, backward)[0]
 
@@ -55,7 +54,7 @@ def _own_rows(
 ) -> List[Any]:
     """Return what of gathered gradients, averaged, belongs to this rank's tensors."""
     rows = torch.tensor([[shape[0] for shape in shapes]], device="cpu")
-    counts = allgather(rows, name and f"{name}.rows", process_set)
+    counts = allgather(rows, part_name(name, "rows"), process_set)
     averaged = grouped_allreduce(gradients, None, name, op=Op.AVERAGE, process_set=process_set)
     starts = counts[: process_set.rank()].sum(0).tolist()
     return [each[start : start + shape[0]] for each, start, shape in zip(averaged, starts, shapes)]
@@ -66,7 +65,7 @@ def grouped_allgather_async(
 ) -> Handles:
     """Start what ``grouped_allgather`` does, and return a handle."""
     handles = [
-        allgather_async(each, numbered(name, at), process_set) for at, each in enumerate(tensors)
+        allgather_async(each, part_name(name, at), process_set) for at, each in enumerate(tensors)
     ]
     return Handles(handles, list)
 
@@ -81,7 +80,7 @@ def grouped_allgather(
         return made
 
     def backward(gradients: List[Any], shapes: List[Any]) -> List[Any]:
-        return _own_rows(gradients, shapes, of_gradient(name), process_set)
+        return _own_rows(gradients, shapes, part_name(name, "gradient"), process_set)
 
     return differentiable(tensors, gathered, backward)
 
@@ -118,7 +117,7 @@ def broadcast(
         return [broadcast_async(mine[0], root_rank, name, process_set).synchronize()]
 
     def backward(gradients: List[Any], shapes: List[Any]) -> List[Any]:
-        named = of_gradient(name)
+        named = part_name(name, "gradient")
         averaged = allreduce(gradients[0], None, named, op=Op.AVERAGE, process_set=process_set)
         return [averaged if rank() == root_rank else torch.zeros_like(averaged)]
 
@@ -193,7 +192,7 @@ def alltoall(
 
     def backward(gradients: List[Any], shapes: List[Any]) -> List[Any]:
         # Without splits too the ranks may have had unequally many rows.
-        return [alltoall(gradients[0], received[0], of_gradient(name), process_set)[0]]
+        return [alltoall(gradients[0], received[0], part_name(name, "gradient"), process_set)[0]]
 
     rows = differentiable([tensor], moved, backward)[0]
     return rows if splits is None else (rows, received[0])
@@ -253,7 +252,7 @@ def _reducescatter(
         pairs = [compressed(compression, each) for each in mine]
         handles = [
             reducescatter_async(
-                travels, numbered(name, at) if grouped else name, op, process_set, *factors
+                travels, part_name(name, at) if grouped else name, op, process_set, *factors
             )
             for at, (travels, _) in enumerate(pairs)
         ]
@@ -272,7 +271,7 @@ def _reducescatter(
                 travels = travels if scale == 1 else travels * scale
             scaled.append((travels, pair[1]))
         gathered = grouped_allgather_async(
-            [travels for travels, _ in scaled], of_gradient(name), process_set
+            [travels for travels, _ in scaled], part_name(name, "gradient"), process_set
         ).synchronize()
         return [compression.decompress(each, pair[1]) for each, pair in zip(gathered, scaled)]
 
@@ -290,7 +289,7 @@ def grouped_reducescatter_async(
     """Start what ``grouped_reducescatter`` does, and return a handle."""
     factors = (prescale_factor, postscale_factor)
     handles = [
-        reducescatter_async(each, numbered(name, at), op, process_set, *factors)
+        reducescatter_async(each, part_name(name, at), op, process_set, *factors)
         for at, each in enumerate(tensors)
     ]
     return Handles(handles, list)

@@ -1,6 +1,6 @@
 """Collectives that gradients flow through."""
 
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, List, Sequence
 
 import torch
 
@@ -42,8 +42,3 @@ def differentiable(tensors: Sequence[Any], function: Function, backward: Backwar
     if any(wanted) and dense and torch.is_grad_enabled():
         return list(_Linear.apply(function, backward, *tensors))
     return function(list(tensors))
-
-
-def of_gradient(name: Optional[str]) -> Optional[str]:
-    """Return the name under which the gradient of ``name`` travels."""
-    return None if name is None else f"{name}.gradient"

@@ -6,12 +6,12 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import torch
 
 from distributed_dl_training import _collectives, _session
-from distributed_dl_training._core import Op
+from distributed_dl_training._core import Op, part_name
 from distributed_dl_training._handle import Handle
 from distributed_dl_training._horovod import operation
 from distributed_dl_training._session import ProcessSet, global_process_set
 from distributed_dl_training.torch._compression import Compression
-from distributed_dl_training.torch._grad import differentiable, of_gradient
+from distributed_dl_training.torch._grad import differentiable
 from distributed_dl_training.torch._sparse import sparse_allreduce_async
 from distributed_dl_training.torch._tensors import TENSORS, Handles
 
@@ -82,7 +82,7 @@ def allreduce(
 
     def backward(gradients: List[Any], shapes: List[Any]) -> List[Any]:
         _need_gradient(kind)
-        named = of_gradient(name)
+        named = part_name(name, "gradient")
         return [allreduce(gradients[0], None, named, compression, kind, *options)]
 
     return differentiable([tensor], reduced, backward)[0]
@@ -160,7 +160,8 @@ def grouped_allreduce(
 
     def backward(gradients: List[Any], shapes: List[Any]) -> List[Any]:
         _need_gradient(kind)
-        return grouped_allreduce(gradients, None, of_gradient(name), compression, kind, *options)
+        named = part_name(name, "gradient")
+        return grouped_allreduce(gradients, None, named, compression, kind, *options)
 
     return differentiable(tensors, reduced, backward)
 
@@ -244,7 +245,7 @@ def _grouped(
         _collectives.allreduce(
             TENSORS,
             [tensors[at] for at in alike],
-            numbered(name, number),
+            part_name(name, number),
             op,
             factors,
             process_set,
@@ -262,8 +263,3 @@ def _grouped(
         return made
 
     return Handles(handles, in_order)
-
-
-def numbered(name: Optional[str], number: int) -> Optional[str]:
-    """Return the name of a group's member."""
-    return None if name is None else f"{name}.{number}"

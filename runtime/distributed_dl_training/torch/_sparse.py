@@ -6,7 +6,7 @@ import torch
 
 from distributed_dl_training import _collectives, _reduce
 from distributed_dl_training._agreement import Request
-from distributed_dl_training._core import Op
+from distributed_dl_training._core import Op, part_name
 from distributed_dl_training._device import numpy_dtype
 from distributed_dl_training._session import ProcessSet, global_process_set
 from distributed_dl_training.torch._tensors import TENSORS, Handles
@@ -51,8 +51,7 @@ def sparse_allreduce_async(
     asked = Request("sparse_allreduce", None, "", tuple(held.shape), op.value, *scales)
 
     def gather(part: str, mine: Any) -> Any:
-        named = None if name is None else f"{name}.{part}"
-        return _collectives.allgather(TENSORS, mine, named, process_set, asked)
+        return _collectives.allgather(TENSORS, mine, part_name(name, part), process_set, asked)
 
     def finish(parts: List[Any]) -> Any:
         indices, values = parts
