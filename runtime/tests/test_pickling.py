@@ -19,10 +19,12 @@ from distributed_dl_training.launch import _function
 import launcher
 from launching import HOME, job_environ
 
-# Those of frameworks that are refused have no names, that of torch not without it.
-ABSENT = {"jax", "keras", "mxnet", "tensorflow"}
+# Those of frameworks that are refused have no names, others not without the framework.
+ABSENT = {"jax", "mxnet"}
 if importlib.util.find_spec("torch") is None:
     ABSENT.add("torch")
+if importlib.util.find_spec("tensorflow") is None:
+    ABSENT.update(("tensorflow", "keras"))
 FOUND = [each.name for each in pkgutil.iter_modules(distributed_dl_training.__path__)]
 PUBLIC = [name for name in FOUND if name[0] != "_" and name not in ABSENT]
 MODULES = [f"distributed_dl_training.{name}" for name in PUBLIC]

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from distributed_dl_training import _collectives, _facts
 from distributed_dl_training._arrays import ARRAYS
-from distributed_dl_training._core import Op
+from distributed_dl_training._core import Op, part_name
 from distributed_dl_training._session import ProcessSet, global_process_set
 from distributed_dl_training.tensorflow._graph import (
     collective_name,
@@ -50,7 +50,7 @@ def grouped_allgather(
     label = collective_name(name, "allgather", inputs)
 
     def gather_arrays(arrays: List[Any]) -> List[Any]:
-        names = [label] if len(arrays) == 1 else [_numbered(label, at) for at in range(len(arrays))]
+        names = [label] if len(arrays) == 1 else [part_name(label, at) for at in range(len(arrays))]
         handles = [
             _collectives.allgather(ARRAYS, array, each, process_set)
             for array, each in zip(arrays, names)
@@ -65,10 +65,6 @@ def grouped_allgather(
         return run_collective(gather_arrays, values, [value.dtype for value in values], shapes)
 
     return differentiable(gather_tensors, own_rows, inputs)
-
-
-def _numbered(name: Optional[str], number: int) -> Optional[str]:
-    return None if name is None else f"{name}.{number}"
 
 
 def _any_rows(tensor: Any) -> Any:
@@ -103,7 +99,7 @@ def _averages(gradients: List[Any], name: Optional[str], process_set: ProcessSet
     def average_arrays(arrays: List[Any]) -> List[Any]:
         handles = [
             _collectives.allreduce(
-                ARRAYS, [array], _numbered(label, at), Op.AVERAGE, (1.0, 1.0), process_set
+                ARRAYS, [array], part_name(label, at), Op.AVERAGE, (1.0, 1.0), process_set
             )
             for at, array in enumerate(arrays)
         ]
@@ -145,7 +141,7 @@ def broadcast_all(
     label = collective_name(name, "broadcast", inputs)
 
     def broadcast_arrays(arrays: List[Any]) -> List[Any]:
-        names = [label] if len(arrays) == 1 else [_numbered(label, at) for at in range(len(arrays))]
+        names = [label] if len(arrays) == 1 else [part_name(label, at) for at in range(len(arrays))]
         handles = [
             _collectives.broadcast(ARRAYS, array, root_rank, each, process_set)
             for array, each in zip(arrays, names)

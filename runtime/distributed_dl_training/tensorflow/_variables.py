@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from distributed_dl_training import _objects
 from distributed_dl_training import numpy as arrays
-from distributed_dl_training._arrays import ARRAYS
 from distributed_dl_training._session import ProcessSet, global_process_set
 from distributed_dl_training.tensorflow._movement import broadcast_all
 
@@ -90,7 +89,7 @@ def broadcast_object(
     process_set: ProcessSet = global_process_set,
 ) -> Any:
     """Return the root's ``obj`` on every rank, by pickle; no session of TensorFlow is needed."""
-    return _objects.broadcast(ARRAYS, obj, root_rank, name, process_set)
+    return _objects.broadcast(obj, root_rank, name, process_set)
 
 
 def broadcast_object_fn(
