@@ -172,6 +172,21 @@ def callbacks_broadcast() -> None:
 
 
 @eager
+def variables_are_broadcast_in_functions() -> None:
+    model, plain = network(seed=hvd.rank()), tf.Variable(float(hvd.rank()))
+
+    @tf.function
+    def broadcast() -> None:
+        hvd.broadcast_variables([*model.variables, plain], root_rank=hvd.size() - 1)
+
+    broadcast()
+    close(model.get_weights(), network(seed=hvd.size() - 1).get_weights())
+    assert float(plain) == hvd.size() - 1
+    optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.1))
+    assert len(optimizer.variables()) > 0
+
+
+@eager
 def rates_follow_schedules() -> None:
     import distributed_dl_training.tensorflow.keras as hvd_keras
 

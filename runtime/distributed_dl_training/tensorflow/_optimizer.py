@@ -113,8 +113,20 @@ class _ReducedLayerOptimizer(_Reduced):
         return self._ddlt_apply(step, lambda: iterations.assign_add(1))
 
 
+class _Variables(List[Any]):
+    """Variables that are called as well, as up to Keras 2 (horovod/_keras/__init__.py:270)."""
+
+    def __call__(self) -> "_Variables":
+        return self
+
+
 class _ReducedApply(_Reduced):
     """For the optimizers of Keras 3: gradients are reduced where they are applied."""
+
+    @property
+    def variables(self) -> _Variables:
+        """Return the variables of the optimizer."""
+        return _Variables(super().variables)  # type: ignore[misc]
 
     def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> Any:
         """Reduce gradients over the ranks and apply them."""

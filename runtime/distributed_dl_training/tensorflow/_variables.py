@@ -31,7 +31,8 @@ def broadcast_variables(
         for variable, value in zip(own, values):
             variable.assign(value)
         return None
-    return tf.group(*[_assign(variable, value) for variable, value in zip(own, values)])
+    updates = [_assign(variable, value) for variable, value in zip(own, values)]
+    return tf.group(*[update for update in updates if update is not None])
 
 
 def broadcast_(
@@ -42,8 +43,10 @@ def broadcast_(
 ) -> List[Any]:
     """Give every rank the root's values; return the values of the variables."""
     values = broadcast_all([_value(each) for each in variables], root_rank, name, process_set)
-    updates = [_assign(variable, value) for variable, value in zip(variables, values)]
-    with tf.control_dependencies([] if tf.executing_eagerly() else updates):
+    updates = [variable.assign(value) for variable, value in zip(variables, values)]
+    if tf.executing_eagerly():
+        updates = []
+    with tf.control_dependencies([update for update in updates if update is not None]):
         return [tf.identity(_value(variable)) for variable in variables]
 
 
@@ -128,4 +131,6 @@ def _value(variable: Any) -> Any:
 
 
 def _assign(variable: Any, value: Any) -> Any:
-    return tf.compat.v1.assign(variable, tf.ensure_shape(value, variable.shape)).op
+    """Return the operation that sets a variable; None for Keras 3, whose graphs run it anyway."""
+    update = variable.assign(tf.ensure_shape(value, variable.shape))
+    return getattr(update, "op", update)
