@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from corpus import diagnosed
+from corpus import diagnosed, symptom_index
 
+LINES = yaml.safe_load((Path(__file__).parent / "source_lines.yaml").read_text(encoding="utf-8"))
 FORMS = yaml.safe_load((Path(__file__).parent / "wordings.yaml").read_text(encoding="utf-8"))
 
 
@@ -46,3 +47,10 @@ def test_several_programs_have_several_forms(capsys: pytest.CaptureFixture[str])
         "Apptainer",
     }
     assert all(programs[name] >= 4 for name in several), programs
+
+
+@pytest.mark.parametrize(("source", "line"), [row[:2] for row in LINES])
+def test_an_error_in_a_form_of_a_program_is_quoted_with_the_program(source: str, line: str) -> None:
+    titles = {each.id: each.title for each in symptom_index().sources}
+    (finding,) = diagnosed(line.encode()).findings
+    assert (finding.id, finding.source) == ("unexplained", titles[source])
