@@ -38,7 +38,7 @@ class KnownSymptom:
         }
         return (
             Sign(symptom.id, symptom.pattern),
-            *(Sign(f"{symptom.id}/{name}", text) for name, text in lines.items() if text),
+            *(Sign(f"{symptom.id}/{name}", text, "once") for name, text in lines.items() if text),
         )
 
 
@@ -112,7 +112,8 @@ def framework_sign(name: str) -> str:
 
 def _framework_sign(name: str, component: Component) -> Sign:
     names = {name, component.pip, component.conda, component.python_import}
-    return Sign(framework_sign(name), "|".join(sorted(re.escape(each) for each in names if each)))
+    pattern = "|".join(sorted(re.escape(each) for each in names if each))
+    return Sign(framework_sign(name), pattern, "once")
 
 
 def _source_signs(source: LogSource) -> Iterator[Sign]:
@@ -123,7 +124,7 @@ def _source_signs(source: LogSource) -> Iterator[Sign]:
         if pattern:
             yield Sign(f"{source.id}/{name}", pattern, "distinct", harmless, any_case=False)
     if source.signature:
-        yield Sign(f"{source.id}/signature", source.signature)
+        yield Sign(f"{source.id}/signature", source.signature, "once")
     for number, pattern in enumerate(source.facts):
         yield Sign(f"{source.id}/facts/{number}", pattern, "distinct", any_case=False)
     lines = {"progress": source.progress, "finished": source.finished, "ended": source.ended}

@@ -17,8 +17,9 @@ from .words import reason
 
 UNEXPLAINED = "unexplained"
 LEVELS: tuple[SymptomTells, ...] = get_args(SymptomTells)
-# A line of CMake or configure that states a success: an advisory is no reading of it.
-_SUCCESS = re.compile(r"\s*(?:-- Found |-- Looking for .* - found|checking .*\.\.\. yes)")
+# What CMake or configure states on its way: no failure, so that an advisory that is only possible
+# is no reading of it. A required package that is missing is a "CMake Error".
+_STATUS = re.compile(r"\s*(?:-- |checking .*\.\.\. )")
 _LAYERS: tuple[Layer, ...] = get_args(Layer)
 
 
@@ -62,9 +63,8 @@ class SymptomMatch:
         if self.unexplained and self.source and self.source.layer != "program":
             layer = _LAYERS.index(self.source.layer)
         error = self.known.symptom.severity == "error"
-        guess = bool(self.known.advisories) and self.known.symptom.confidence == "possible"
         wrapper = self.unexplained and not any(name.startswith("root") for name in self.hit.groups)
-        return not error, self.level, guess, layer, wrapper, self.log, self.hit.line
+        return not error, self.level, _is_guess(self.known), layer, wrapper, self.log, self.hit.line
 
 
 @dataclass
@@ -90,7 +90,7 @@ def places_of(logs: Sequence[Findings], index: SymptomIndex, facts: LogFacts) ->
             if confirming is None:
                 continue
             for hit in findings.hits.get(symptom.symptom.id, ()):
-                if symptom.advisories and _SUCCESS.match(hit.text[0]):
+                if _is_guess(symptom) and _STATUS.match(hit.text[0]):
                     continue
                 over = next((match for match in matches if _overlap(match.hit, hit)), None)
                 if over is None:
@@ -103,6 +103,11 @@ def places_of(logs: Sequence[Findings], index: SymptomIndex, facts: LogFacts) ->
         matches = [_with_source(match, findings, index) for match in matches]
         places.matches += _without_survived(matches, findings, index)
     return places
+
+
+def _is_guess(known: KnownSymptom) -> bool:
+    """Return whether it is the symptom of advisories that are only possible."""
+    return bool(known.advisories) and known.symptom.confidence == "possible"
 
 
 def _absent(logs: Sequence[Findings], index: SymptomIndex) -> frozenset[str]:

@@ -20,14 +20,14 @@ _MOST_SHAPES = 100_000
 # So many lines are near, before and after; so many are read at the end of a log.
 _AROUND = 40
 _TAIL = 200
-# So many bytes of a line may name its rank: their numbers count.
-_TAG_BYTES = 10
 _DIGITS = b"0123456789"
 # Of so many ranks the lines are told apart; those of more count as nobody's.
 MOST_RANKS = 4096
 
 # Colours, titles of windows and what else a program tells a terminal.
 _TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
+# The beginnings of the tags below.
+_TAGS = re.compile(rb"\n(\[\d+,\d+\]<std|\[\d+\]<std|\[(?:rank|default)\d+\]:|\[\d+\] |\d{1,5}: )")
 # mpiexec --tag-output (Open MPI: [job,rank]<stdout>:, 5 with a blank), horovodrun [rank]<stdout>:,
 # torchrun [rank3]: and [default3]:, mpiexec -l (hydra) [3], srun -l 3:
 _TAG = re.compile(
@@ -56,28 +56,48 @@ class LogLines:
         self.count = 0
         self._pieces = iter(partial(stream.readline, LONGEST), b"")
         self._shapes: Counter[bytes] = Counter()
+        self._tags: set[bytes] = set()
 
     def __iter__(self) -> Iterator[LogText]:
         begins = True
         tail: list[_Piece] = []
         while batch := list(islice(self._pieces, _BATCH)):
-            near = self._near(batch)
-            pieces = self._numbered(batch, begins)
-            chosen = pieces if near is None else list(compress(pieces, near))
+            text = b"".join(batch)
+            whole = begins and text.count(b"\n") == len(batch)
+            near = self._near(batch, text if whole else None)
+            if near is None:
+                chosen = self._numbered(batch, begins, whole)
+                far: list[_Piece] = []
+            else:
+                chosen, far = self._chosen(batch, begins, whole, near)
             if chosen:
                 yield from _texts([*tail, *chosen])
-            tail = []
-            if near is not None:
-                far = bytes(not is_near for is_near in near[-_TAIL:])
-                tail = list(compress(pieces[-_TAIL:], far))
+            tail = far
             begins = batch[-1][-1:] == b"\n"
         yield from _texts(tail)
         self.count += not begins
 
-    def _numbered(self, batch: Sequence[bytes], begins: bool) -> list[_Piece]:
+    def _chosen(
+        self, batch: Sequence[bytes], begins: bool, whole: bool, near: bytearray
+    ) -> tuple[list[_Piece], list[_Piece]]:
+        """Return the pieces that are near, and the last ones that are not."""
+        last = range(max(0, len(batch) - _TAIL), len(batch))
+        indices = list(compress(range(len(batch)), near))
+        others = [index for index in last if not near[index]]
+        if whole:
+            first = self.count + 1
+            self.count += len(batch)
+            return (
+                [(first + index, batch[index], True) for index in indices],
+                [(first + index, batch[index], True) for index in others],
+            )
+        pieces = self._numbered(batch, begins, whole)
+        return [pieces[index] for index in indices], [pieces[index] for index in others]
+
+    def _numbered(self, batch: Sequence[bytes], begins: bool, whole: bool) -> list[_Piece]:
         """Return the pieces with the numbers of their lines, and whether they begin one."""
-        first = self.count + 1
-        if begins and b"".join(batch).count(b"\n") == len(batch):
+        if whole:
+            first = self.count + 1
             self.count += len(batch)
             return [(number, piece, True) for number, piece in enumerate(batch, first)]
         pieces = []
@@ -87,21 +107,37 @@ class LogLines:
             self.count += begins
         return pieces
 
-    def _near(self, batch: Sequence[bytes]) -> bytearray | None:
-        """Return which lines are near one that is not repeated; None: all are."""
-        shapes = [piece[:_TAG_BYTES] + piece.translate(None, _DIGITS) for piece in batch]
+    def _near(self, batch: Sequence[bytes], text: bytes | None) -> bytearray | None:
+        """Return which lines are near one that is not repeated; None: all are.
+
+        *text*: that of the batch, if its pieces are whole lines.
+        """
+        if text is None:
+            shapes = [piece.translate(None, _DIGITS).rstrip(b"\n") for piece in batch]
+        else:
+            shapes = text.translate(None, _DIGITS).split(b"\n")[:-1]
         known = self._shapes
         fresh = {shape for shape in set(shapes) if known[shape] < REPEATED}
+        indices = [index for index, shape in enumerate(shapes) if shape in fresh] if fresh else []
         if len(known) < _MOST_SHAPES:
-            known.update(shapes)
-        near = bytearray(len(batch))
-        if len(fresh) * 2 > len(batch):
+            known.update([shapes[index] for index in indices])
+        indices += self._of_new_ranks(batch, text)
+        if len(indices) * 2 > len(batch):
             return None
-        for index, shape in enumerate(shapes) if fresh else ():
-            if shape in fresh:
-                first, last = max(0, index - _AROUND), index + _AROUND + 1
-                near[first:last] = b"\1" * (min(last, len(batch)) - first)
+        near = bytearray(len(batch))
+        for index in indices:
+            first, last = max(0, index - _AROUND), index + _AROUND + 1
+            near[first:last] = b"\1" * (min(last, len(batch)) - first)
         return near
+
+    def _of_new_ranks(self, batch: Sequence[bytes], text: bytes | None) -> list[int]:
+        """Return the lines of ranks that no earlier batch has."""
+        tags = set(_TAGS.findall(b"\n" + (b"\n".join(batch) if text is None else text)))
+        new = tuple(tags - self._tags)
+        if not new or len(self._tags) > MOST_RANKS:
+            return []
+        self._tags.update(new)
+        return [index for index, piece in enumerate(batch) if piece.startswith(new)]
 
 
 _Piece = tuple[int, bytes, bool]
@@ -137,4 +173,4 @@ def _without_logger(text: str) -> str:
 
 
 def _rank(tag: re.Match[str]) -> int:
-    return int(next(each for each in tag.groups() if each is not None))
+    return int(tag[tag.lastindex or 0])

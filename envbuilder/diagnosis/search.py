@@ -103,7 +103,7 @@ class _Batch:
     def search(self, signs: Iterable[Sign], found: Findings) -> None:
         lower = self.text.lower()
         for sign in signs:
-            if found.counts.get(sign.id, 0) >= COUNTED:
+            if found.counts.get(sign.id, 0) >= _limit(sign):
                 continue
             if sign.needles is not None and not any(needle in lower for needle in sign.needles):
                 continue
@@ -166,7 +166,7 @@ class _Batch:
                 kept.append(self._hit(match))
         elif sum(each.rank == self.rank for each in kept) < _KEPT:
             kept.append(self._hit(match))
-        return count < COUNTED
+        return count < _limit(sign)
 
     def _end(self, number: int) -> int:
         return self.starts[number] + len(self.lines[number].text)
@@ -191,6 +191,11 @@ class _Batch:
 
     def _index(self, place: int) -> int:
         return bisect_right(self.starts, place) - 1
+
+
+def _limit(sign: Sign) -> int:
+    """Return how many matches of a sign are counted."""
+    return 1 if sign.keep == "once" else COUNTED
 
 
 def _shape(match: re.Match[str]) -> str:

@@ -24,13 +24,13 @@ class Sign:
     """An expression, by the name that its matches are known by.
 
     ``any_case``: whether letter case does not matter.
-    ``keep``: which matches count: the first ones of each rank, those with different texts, or the
-    last one. ``ignored``: a text of matches that do not count.
+    ``keep``: which matches count: the first ones of each rank, only the first, those with different
+    texts, or the last one. ``ignored``: a text of matches that do not count.
     """
 
     id: str
     pattern: str
-    keep: Literal["first", "distinct", "last"] = "first"
+    keep: Literal["first", "once", "distinct", "last"] = "first"
     ignored: str | None = None
     any_case: bool = True
 

@@ -48,6 +48,15 @@ def test_no_finding_depends_on_what_stands_before_it() -> None:
     assert alone - found <= {"HVD-036", "horovodrun-unknown-mpi", "nccl-error"}
 
 
+def test_each_symptom_has_a_source_or_a_log() -> None:
+    logs = {name for each in outcomes() for name in each.ids}
+    assert not [
+        each.id
+        for each in known()
+        if not (each.advisories or each.symptom.sources or each.symptom.id in logs)
+    ]
+
+
 def test_quick_search_for_plain_text_finds_what_the_expressions_find() -> None:
     text = "\n".join(log.data.decode("utf-8", "replace") for log in index())
     seen = 0

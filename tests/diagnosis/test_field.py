@@ -109,6 +109,10 @@ def test_a_reason_stands_before_the_failure_that_follows_from_it() -> None:
     "text",
     [
         "error: 0.125\nloss: 0.3\n",
+        "pip install horovod\n-- Could NOT find NCCL (missing: NCCL_LIBRARY)\n"
+        "-- Could NOT find MPI (missing: MPI_CXX_FOUND)\nSuccessfully built horovod\n",
+        "CMake, Apptainer, enroot and Slurm: an error of one of them is no error here\n",
+        "an unknown option, a malformed value: these are described in the manual\n",
         "epoch 1/3 error 0.2 loss: 0.5\n",
         "[2026-01-01 10:00:00] [INFO] 3 errors corrected\n",
         "n1:1:2 [0] NCCL INFO NET/Plugin : Plugin load (libnccl-net.so) returned 2 : "
