@@ -62,7 +62,7 @@ def skip_unless_possible(engine: str) -> None:
 
 def test_table_of_horovods_own_tests() -> None:
     """What ci/horovod_tests.sh has found: each test ends with the alias as with Horovod."""
-    with open(os.path.join(HERE, "horovod_tests.csv")) as stream:
+    with open(os.path.join(HERE, "horovod_tests.csv"), newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert len(rows) == 122
     assert [row for row in rows if row["ours 2"] != row["horovod 2"] or not row["ours 2"]] == []
