@@ -101,7 +101,10 @@ from distributed_dl_training import _missing
 IMPORTED = ("HorovodBasics", "MPI", "TYPE_CHECKING")  # values without a module
 packages, names = ["horovod"], []
 while packages:
-    module = importlib.import_module(packages.pop())
+    try:
+        module = importlib.import_module(packages.pop())
+    except ImportError:  # built without that framework
+        continue
     for info in pkgutil.iter_modules(getattr(module, "__path__", ())):
         name = f"{module.__name__}.{info.name}"
         if info.name not in _missing.refused(module.__name__):
