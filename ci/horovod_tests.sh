@@ -67,8 +67,9 @@ counts = collections.Counter((test.split("::")[0], rows[test][column]) for test 
 for (file, outcome), count in sorted(counts.items()):
     print(f"{file}: {count} {outcome}")
 if os.environ.get("HOROVOD_TESTS_UPDATE"):
+    names = [*reader.fieldnames, *({column} - set(reader.fieldnames))]
     with open(table, "w", newline="") as stream:
-        writer = csv.DictWriter(stream, reader.fieldnames, "", lineterminator="\n")
+        writer = csv.DictWriter(stream, names, "", lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows[test] for test in sorted(rows))
 print(f"{different} of {len(outcomes)} differ from the table ({column}); logs: {reports}")

@@ -99,8 +99,10 @@ class Heartbeat:
     def _beat(self) -> None:
         store = self._store
         if self._to_tell is not None and not self._told.is_set():
-            if not store.check(["lost"]):  # the first one knows best
+            # Counters, because a TCPStore of PyTorch 1.10 has no ``check``.
+            if not store.add("losses", 0):  # the first one knows best
                 store.set("lost", self._to_tell)
+                store.add("losses", 1)
             store.add("asked", 1)  # so that everybody looks
             self._told.set()
         if self._asking:
@@ -110,7 +112,7 @@ class Heartbeat:
         if asked != self._answered:
             store.set(f"answer/{self._rank}", f"{asked} {self.status}")
             self._answered = asked
-            if self.lost is None and store.check(["lost"]):
+            if self.lost is None and store.add("losses", 0):
                 self.lost = _text(store.get("lost"))
         answers = self._answers
         for other in [other for other, text in answers.items() if text is None]:

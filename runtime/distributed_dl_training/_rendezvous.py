@@ -87,10 +87,10 @@ def _wait_for_all(store: Any, prefix: str, rank: int, size: int) -> None:
     """
     seconds = _settings.read().init_timeout
     end = Began.at + (max(0.5, seconds - _SOONER) if seconds else _FOREVER)
-    store.set(f"{prefix}/joined/{rank}", "1")
+    store.add(f"{prefix}/joined/{rank}", 1)
     missing = list(range(size))
     while missing:
-        missing = [one for one in missing if not store.check([f"{prefix}/joined/{one}"])]
+        missing = [one for one in missing if not store.add(f"{prefix}/joined/{one}", 0)]
         if missing and time.monotonic() > end:
             raise EngineUnavailableError(
                 f"rank {rank} of {size} has waited {seconds:g} s in init: "
