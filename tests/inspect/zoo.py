@@ -197,6 +197,7 @@ def record(
 def as_conda(made: Made) -> Made:
     """Make of an environment one in which conda brought PyYAML, and pip the rest."""
     (made.prefix / "pyvenv.cfg").unlink()
+    (made.prefix / "bin" / "activate").unlink()
     info = made.metadata("pyyaml")
     files = [p for folder in (info, made.packages / "yaml") for p in folder.rglob("*")]
     abi = ["python_abi 1.* *_cp311", "__glibc >=2"]

@@ -17,7 +17,7 @@ from ...inspect.origins import direct_origin
 from ...machine.host import is_file
 from ...model.validation import CheckInfo
 from ...target_tools import manifest
-from ...target_tools.files import CHUNK, open_regular
+from ...target_tools.files import CHUNK, open_regular, read_regular
 from ...text import counted
 from .conda import replaced
 from .protocol import Check, Outcome, Undecided, Violation, check
@@ -92,8 +92,40 @@ def _gone(environment: Environment) -> Iterator[Violation]:
             yield Violation(summary, places, fix=_reinstallation(package))
 
 
+def _rewritten(environment: Environment) -> set[str]:
+    """Return the scripts whose first line alone was changed, as far as that can be seen.
+
+    pipx adds -E. In a prefix that was moved and repaired, every recorded script starts the Python
+    of the environment, and differs in size by the same number of bytes.
+    """
+    programs = f"{environment.prefix}/bin/"
+    scripts = {}
+    for file in (file for package in owners(environment) for file in package.files):
+        state = environment.states[file.path] if file.path.startswith(programs) else None
+        if state is not None and file.size.isdigit() and _starts(file.path, f"#!{programs}python"):
+            scripts[file] = int(file.size) - state.st_size
+    moved = len(scripts) > 1 and len({*scripts.values()}) == 1 and 0 not in scripts.values()
+    return {each.path for each, growth in scripts.items() if moved or (growth and _is_option(each))}
+
+
+def _starts(path: str, text: str) -> bool:
+    try:
+        with open_regular(path) as stream:
+            return bool(stream.read(len(text.encode())) == text.encode())
+    except OSError:
+        return False
+
+
+def _is_option(script: RecordedFile) -> bool:
+    """Whether a script is as installed but for the options of its first line."""
+    algorithm, _, digest = script.digest.partition("=")
+    first, _, rest = read_regular(script.path).partition(b"\n")
+    plain = hashlib.sha256(first.split()[0] + b"\n" + rest).digest()
+    return algorithm == "sha256" and digest == base64.urlsafe_b64encode(plain).decode().rstrip("=")
+
+
 def _changed(environment: Environment, hashes: bool) -> Iterator[Outcome]:
-    elsewhere = disputed(environment)
+    elsewhere = disputed(environment).keys() | _rewritten(environment)
     for package in owners(environment):
         places, written = [], _written(package)
         for file in package.files:
