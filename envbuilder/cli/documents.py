@@ -60,11 +60,12 @@ def _group(kind: Kind) -> Group:
 
 
 advisories = Group("advisories", "List and show advisories, check versions.")
+knowledge = Group("knowledge", "Record and update advisories and releases.")
 bundles = Group("bundle", "Verify and install bundles.")
 recipes = _group("recipe")
 sites = _group("site")
 verbs = Group()
-GROUPS = (verbs, advisories, bundles, recipes, sites)
+GROUPS = (verbs, advisories, knowledge, bundles, recipes, sites)
 
 
 @command(verbs, example="search horovod pytorch")
@@ -338,6 +339,27 @@ def check_versions(
     value = run(versions or (), arch, fact or (), session.context, listed, strict=strict)
     session.report.show(value, views.checked(value, verbose))
     return ExitCode.KNOWN_BAD if value.bad else ExitCode.OK
+
+
+@command(knowledge, example="knowledge record spack-packages --output ours/knowledge")
+def record(
+    session: Session,
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR...", help="Checkouts of easybuild-easyconfigs, spack-packages."
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder of knowledge to write.")
+    ],
+) -> None:
+    """Write new releases, and drafts of rows to accept or refuse. Executes nothing."""
+    from ..commands.recording import record as run
+    from ..views import advisories as views
+
+    value = run(sources, output, session.context)
+    session.report.show(value, views.recorded(value))
 
 
 @command(
