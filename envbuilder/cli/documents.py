@@ -363,6 +363,26 @@ def record(
 
 
 @command(
+    knowledge, "update", example="knowledge update --from https://feed.example/envbuild --key k.pub"
+)
+def update(
+    session: Session,
+    source: Annotated[
+        str, typer.Option("--from", metavar="URL|DIR", help="The feed: a folder of signed files.")
+    ],
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The publisher's public key (PEM).")
+    ] = None,
+) -> None:
+    """Verify a feed of knowledge and install it for this user (uses the network for a URL)."""
+    from ..workflow.knowledge_feed import update as run
+
+    version, folder = run(source, key, session.context)
+    text = f"installed the feed of knowledge {version} in {folder}"
+    session.report.show({"version": version, "folder": str(folder)}, text)
+
+
+@command(
     bundles, "verify", example="bundle verify allreduce-0123456789ab-ppc64le.tar.gz", recipes=False
 )
 def verify(
