@@ -345,16 +345,17 @@ def check_versions(
 def record(
     session: Session,
     sources: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
-            metavar="DIR...", help="Checkouts of easybuild-easyconfigs, spack-packages."
+            metavar="DIR|URL...",
+            help="Checkouts of easybuild-easyconfigs and spack-packages; package indexes.",
         ),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Folder of knowledge to write.")
     ],
 ) -> None:
-    """Write new releases, and drafts of rows to accept or refuse. Executes nothing."""
+    """Write new releases, and drafts of rows to accept (uses the network for a URL)."""
     from ..commands.recording import record as run
     from ..views import advisories as views
 

@@ -20,11 +20,20 @@ from ..formats.easyconfig import read as read_easyconfig
 from ..formats.spack_package import SpackStatement
 from ..formats.spack_package import read as read_spack_package
 from ..formats.writing import yaml_text
-from ..knowledge.ageing import recorded_releases
+from ..knowledge.ageing import outdated_ends, recorded_releases
 from ..knowledge.matching import rows as all_rows
 from ..knowledge.names import package_names, read_name
 from ..knowledge.ranges import ANY_VERSION, matches, sort_key, version
-from ..knowledge.rows import Advisory, Coupling, Knowledge, Ranges, Row, Selection, Selector
+from ..knowledge.rows import (
+    Advisory,
+    Coupling,
+    Existing,
+    Knowledge,
+    Ranges,
+    Row,
+    Selection,
+    Selector,
+)
 from ..knowledge.terms import Origin
 from ..machine.modules.names import stems
 from ..model.outcome import RecordResult
@@ -77,33 +86,43 @@ class SourceContents:
     releases: dict[str, set[str]] = field(default_factory=dict)
     shipped: list[ShippedStack] = field(default_factory=list)
     statements: list[ComponentStatement] = field(default_factory=list)
+    on_index: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     conditional: int = 0
 
 
-def record(sources: Sequence[Path], output: Path, context: Context) -> RecordResult:
-    """Read checkouts and write what is new to a folder of knowledge.
+def record(sources: Sequence[str], output: Path, context: Context) -> RecordResult:
+    """Read checkouts and indexes, and write what is new to a folder of knowledge.
 
-    Raises UsageError for a source of another kind, and for a versions.yaml written by hand.
+    Raises UsageError for a source of another kind, and for a versions.yaml written by hand;
+    BuildError for an index that cannot be reached.
     """
     knowledge, folder = context.knowledge, context.path(output)
     contents = SourceContents()
+    before = _written_versions(folder / "versions.yaml")
     for source in sources:
-        _read(context.path(source), knowledge, contents)
-    before = _written_releases(folder / "versions.yaml")
-    new, versions = _new_releases(contents, before, knowledge)
+        if "://" in source:
+            _read_index(source, before, knowledge, contents, context)
+        else:
+            _read(context.path(source), knowledge, contents)
+    new, versions = _new_releases(contents, _existing(before), knowledge)
+    on_index = sum(map(len, contents.on_index.values()))
     today = context.clock().date().isoformat()
     by_verdict, drafts, against = _drafts(contents, knowledge, today)
-    files = {"versions.yaml": _versions_text(versions, today)} if new else {}
+    files: dict[str, str] = {}
+    if new or on_index:
+        releases = _index_releases(contents, before, knowledge)
+        files["versions.yaml"] = _versions_text(versions, releases, today)
     files |= _draft_texts(drafts, folder)
     make_folder(folder)
     for name, text in files.items():
         (folder / name).write_text(_HEAD + text, encoding="utf-8")
     return RecordResult(
-        releases=sum(map(len, contents.releases.values())),
-        new_releases=new,
+        releases=sum(map(len, contents.releases.values())) + on_index,
+        new_releases=new + on_index,
         statements=by_verdict,
         shipped=len(contents.shipped),
         contradictions=(*_contradictions(contents, knowledge), *against),
+        outdated=tuple(_outdated(versions, knowledge)),
         written=tuple(str(output / name) for name in files),
     )
 
@@ -195,8 +214,70 @@ def _commit(checkout: Path) -> str:
     return text.strip()[:8]
 
 
-def _written_releases(path: Path) -> Mapping[str, list[str]]:
-    """Return the releases that an earlier call wrote."""
+def _read_index(
+    index: str,
+    before: Mapping[str, Any],
+    knowledge: Knowledge,
+    contents: SourceContents,
+    context: Context,
+) -> None:
+    # lazy import: only an index is asked for
+    from ..locking.connection import Connection, Unreachable
+    from ..locking.failures import index_unreachable
+    from ..locking.index_releases import new_releases
+    from ..locking.settings import configured
+    from ..workflow.secret_links import pip_configuration
+
+    connection = Connection(
+        configured(pip_configuration(context.environ), (index,)), context.environ
+    )
+    known = {
+        name: {
+            *(each.version for each in releases),
+            *(each["version"] for each in before.get("releases", {}).get(name, ())),
+        }
+        for name, releases in knowledge.releases.items()
+    }
+    try:
+        for component, release in new_releases(connection, index, knowledge, known):
+            contents.on_index.setdefault(component, []).append(release)
+    except Unreachable as error:
+        raise index_unreachable(error.place, error.reason) from error
+
+
+def _index_releases(
+    contents: SourceContents, before: Mapping[str, Any], knowledge: Knowledge
+) -> dict[str, list[dict[str, Any]]]:
+    """Return all releases of components that got new ones: a file replaces those that ship."""
+    releases = dict(before.get("releases", {}))
+    for name, new in contents.on_index.items():
+        recorded = [
+            each.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+            for each in knowledge.releases[name]
+        ]
+        listed = [*releases.get(name, recorded), *new]
+        releases[name] = sorted(listed, key=lambda each: sort_key(each["version"]))
+    return releases
+
+
+def _outdated(versions: Mapping[str, list[str]], knowledge: Knowledge) -> Iterator[str]:
+    """Yield the open ranges of rows that were not confirmed for more than two releases."""
+    existing = {
+        name: Existing.model_construct(source="", versions=tuple(listed))
+        for name, listed in versions.items()
+    }
+    now = knowledge.model_copy(update={"existing": {**knowledge.existing, **existing}})
+    for end in outdated_ends(now):
+        limit = end.confirmed_to or "no release"
+        yield f"{end.row.id}: confirmed to {end.component} {limit}, {len(end.later)} later"
+
+
+def _existing(before: Mapping[str, Any]) -> Mapping[str, list[str]]:
+    return {name: each["versions"] for name, each in before.get("existing", {}).items()}
+
+
+def _written_versions(path: Path) -> Mapping[str, Any]:
+    """Return the file that an earlier call wrote."""
     if not path.exists():
         return {}
     source = read_source(path)
@@ -209,8 +290,8 @@ def _written_releases(path: Path) -> Mapping[str, list[str]]:
     # lazy import: only a second call has something to read
     import yaml
 
-    existing = yaml.safe_load(source.text)["existing"]
-    return {name: each["versions"] for name, each in existing.items()}
+    value: dict[str, Any] = yaml.safe_load(source.text)
+    return value
 
 
 def _new_releases(
@@ -230,11 +311,13 @@ def _new_releases(
     return count, versions
 
 
-def _versions_text(versions: Mapping[str, list[str]], today: str) -> str:
-    source = "checkouts of easybuild-easyconfigs and spack-packages"
+def _versions_text(
+    versions: Mapping[str, list[str]], releases: Mapping[str, list[dict[str, Any]]], today: str
+) -> str:
+    source = "knowledge record, from easybuild-easyconfigs, spack-packages and indexes"
     existing = {name: {"source": source, "versions": each} for name, each in versions.items()}
-    value = {"schema": 1, "recorded": today, "source": source, "existing": existing}
-    return yaml_text(value)
+    value: dict[str, Any] = {"schema": 1, "recorded": today, "source": source}
+    return yaml_text({**value, "releases": releases, "existing": existing})
 
 
 def _drafts(

@@ -397,6 +397,9 @@ class RecordResult(Document):
     contradictions: tuple[Line, ...] = Field(
         description="Those of them that a row calls an error, and statements against rows or them."
     )
+    outdated: tuple[Line, ...] = Field(
+        description="Open ranges of rows that are more than two releases behind."
+    )
     written: tuple[Line, ...] = Field(description="Files, as the user names the folder.")
 
 

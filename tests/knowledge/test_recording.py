@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 from envbuilder.cli import app
 from envbuilder.documents.source import Source
 from envbuilder.formats.spack_package import SpackStatement, read
+from tests.serving import serving_by
 
 NCCL = """\
 import os
@@ -100,6 +102,8 @@ def test_releases_and_drafts_are_written_once(tmp_path: Path) -> None:
     }
     versions = yaml.safe_load((output / "versions.yaml").read_text())["existing"]["nccl"]
     assert {"2.98.1", "2.99.1", "9.9.9", "2.21.5"} <= set(versions["versions"])
+    assert any(each.startswith("NCCL-028: ") for each in value["outdated"])
+    assert any(each.startswith("NCCL-020: ") for each in value["outdated"]), "3 new ones are later"
     (draft,) = yaml.safe_load((output / "couplings.drafts.yaml").read_text())["couplings"]
     assert draft["given"] == {"nccl": {"range": ">=2.99", "origin": ["module", "system", "build"]}}
     assert (draft["needs"], draft["severity"]) == ({"cmake": ">=4.1"}, "info")
@@ -141,3 +145,71 @@ def test_what_is_written_by_hand_is_not_replaced(tmp_path: Path) -> None:
     assert (done.exit_code, (tmp_path / "versions.yaml").read_text()) == (2, "schema: 1\n")
     words[2] = str(tmp_path / "repos")
     assert CliRunner().invoke(app, words).exit_code == 2
+
+
+TORCH = (
+    ("torch-99.1.0-cp313-cp313-manylinux_2_28_x86_64.whl", True),
+    ("torch-99.1.0-cp314-cp314-manylinux_2_28_aarch64.whl", True),
+    ("torch-99.1.0-cp313-none-macosx_11_0_arm64.whl", True),
+    ("torch-99.2.0rc1-cp313-cp313-manylinux_2_28_x86_64.whl", True),
+    ("torch-2.5.1-cp313-cp313-manylinux1_x86_64.whl", True),
+)
+METADATA = """\
+Metadata-Version: 2.1
+Name: torch
+Version: 99.1.0
+Requires-Dist: nvidia-nccl-cu13==2.99.1; platform_system == "Linux"
+Requires-Dist: setuptools; python_version >= "3.12"
+Requires-Dist: numpy>=2; extra == "numpy"
+Requires-Dist: filelock
+Requires-Dist: cffi<3,>=2
+"""
+
+
+class Index(BaseHTTPRequestHandler):
+    """An index with pages in JSON (PEP 691) and metadata (PEP 658)."""
+
+    def do_GET(self) -> None:
+        if self.path.endswith(".metadata"):
+            body = METADATA.encode()
+        elif self.path == "/simple/torch/":
+            files = [
+                {"filename": name, "url": f"/files/{name}", "hashes": {}, "core-metadata": said}
+                for name, said in TORCH
+            ]
+            page = {"meta": {"api-version": "1.0"}, "name": "torch", "files": files}
+            body = json.dumps(page).encode()
+        else:
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "application/vnd.pypi.simple.v1+json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_releases_of_an_index_have_their_facts(tmp_path: Path) -> None:
+    output = tmp_path / "ours" / "knowledge"
+    with serving_by(Index) as url:
+        value = record(f"{url}/simple", "--output", str(output))
+        assert (value["releases"], value["new-releases"]) == (1, 1)
+        assert record(f"{url}/simple", "--output", str(output))["written"] == []
+    releases = yaml.safe_load((output / "versions.yaml").read_text())["releases"]["pytorch"]
+    assert "2.5.1" in {each["version"] for each in releases}
+    assert releases[-1] == {
+        "version": "99.1.0",
+        "arch": ["aarch64", "x86_64"],
+        "pythons": ["3.13", "3.14"],
+        "glibc": "2.28",
+        "requires": {"nvidia-nccl-cu13": "==2.99.1", "cffi": "<3,>=2"},
+    }
+    words = ["advisories", "check", "torch==99.1.0", "python==3.12.1", "--json"]
+    facts = ["--fact", "pytorch.origin=pip", "--recipes", str(tmp_path / "ours")]
+    done = CliRunner().invoke(app, [*words, *facts])
+    errors = {row["id"] for row in json.loads(done.stdout)["rows"] if row["severity"] == "error"}
+    assert (done.exit_code, "WHEEL-PYTHON" in errors) == (4, True)
+    assert CliRunner().invoke(app, ["knowledge", "record", url, "-o", str(output)]).exit_code == 5
