@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from ..documents.library import feed_folder, feed_version, search_path
 from ..knowledge.entries import check_choice
 from ..runtimes import RUNTIMES
+from ..target_tools.trust import distrust
 
 if TYPE_CHECKING:
     from ..conda.engine import Engine
@@ -59,10 +60,20 @@ class Context:
 
     @cached_property
     def feed(self) -> tuple[str, Path] | None:
-        """The version and folder of the installed feed of knowledge; None: there is none."""
+        """The version and folder of the installed feed of knowledge; None: there is none.
+
+        A feed that others may have written is named and not used.
+        """
         folder = feed_folder(self.environ)
         version = feed_version(folder) if folder else None
-        return (version, folder) if folder and version else None
+        if folder is None or version is None:
+            return None
+        faults = (distrust(path) for path in sorted((folder / "knowledge").iterdir()))
+        reason = next(filter(None, faults), None)
+        if reason:
+            self.reporter.warn(f"the feed of knowledge is not used: {reason}")
+            return None
+        return version, folder
 
     @cached_property
     def loaded_knowledge(self) -> LoadedKnowledge:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -60,7 +59,11 @@ def update(source: str, key: Path | None, context: Context) -> tuple[str, Path]:
         old = Path(temporary) / "old"
         if target.exists():
             target.replace(old)
-        shutil.copytree(folder, target / "knowledge")
+        # Others must not write it, whatever the umask.
+        make_folder(target / "knowledge")
+        for path in folder.iterdir():
+            path.chmod(0o644)
+            path.replace(target / "knowledge" / path.name)
     return release, target
 
 

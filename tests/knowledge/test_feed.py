@@ -104,6 +104,11 @@ def test_a_plan_has_the_rows_of_the_feed_and_names_its_version(
     code, value, said = user.plan()
     assert (code, value["problems"][0]["id"]) == (4, "plan.known-bad")
     assert "2026.11.28" in said
+    (file,) = user.home.glob(".local/share/envbuild-feed/knowledge/advisories.yaml")
+    file.chmod(0o666)
+    code, _, said = user.plan()
+    assert (code, "not used" in said) == (0, True)
+    file.chmod(0o644)
     # Nothing is asked for again: the feed may be gone.
     shutil.rmtree(feed)
     code, value, _ = user.plan("--allow", "FEED-001=known")
