@@ -31,7 +31,7 @@ MODULES = {
     "troubles": ("validate", "diagnose", "hang", "report"),
     "ci": ("ci",),
     "modules": ("module",),
-    "documents": ("search", "advisories", "bundle", "recipes", "sites"),
+    "documents": ("search", "advisories", "knowledge", "bundle", "recipes", "sites"),
 }
 """The modules of the commands, each with the first words of its commands: a call imports one."""
 

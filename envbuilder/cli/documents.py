@@ -60,11 +60,12 @@ def _group(kind: Kind) -> Group:
 
 
 advisories = Group("advisories", "List and show advisories, check versions.")
+knowledge = Group("knowledge", "Record and update advisories and releases.")
 bundles = Group("bundle", "Verify and install bundles.")
 recipes = _group("recipe")
 sites = _group("site")
 verbs = Group()
-GROUPS = (verbs, advisories, bundles, recipes, sites)
+GROUPS = (verbs, advisories, knowledge, bundles, recipes, sites)
 
 
 @command(verbs, example="search horovod pytorch")
@@ -338,6 +339,48 @@ def check_versions(
     value = run(versions or (), arch, fact or (), session.context, listed, strict=strict)
     session.report.show(value, views.checked(value, verbose))
     return ExitCode.KNOWN_BAD if value.bad else ExitCode.OK
+
+
+@command(knowledge, example="knowledge record spack-packages --output ours/knowledge")
+def record(
+    session: Session,
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DIR|URL...",
+            help="Checkouts of easybuild-easyconfigs and spack-packages; package indexes.",
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder of knowledge to write.")
+    ],
+) -> None:
+    """Write new releases, and drafts of rows to accept (uses the network for a URL)."""
+    from ..commands.recording import record as run
+    from ..views import advisories as views
+
+    value = run(sources, output, session.context)
+    session.report.show(value, views.recorded(value))
+
+
+@command(
+    knowledge, "update", example="knowledge update --from https://feed.example/envbuild --key k.pub"
+)
+def update(
+    session: Session,
+    source: Annotated[
+        str, typer.Option("--from", metavar="URL|DIR", help="The feed: a folder of signed files.")
+    ],
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The publisher's public key (PEM).")
+    ] = None,
+) -> None:
+    """Verify a feed of knowledge and install it for this user (uses the network for a URL)."""
+    from ..workflow.knowledge_feed import update as run
+
+    version, folder = run(source, key, session.context)
+    text = f"installed the feed of knowledge {version} in {folder}"
+    session.report.show({"version": version, "folder": str(folder)}, text)
 
 
 @command(

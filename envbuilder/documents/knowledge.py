@@ -23,19 +23,28 @@ if TYPE_CHECKING:
 _Folder = tuple[LoadedKnowledge, "tuple[Sheet, ...]"]
 
 
-def load_knowledge(folders: Sequence[Path], cache: Path | None = None) -> LoadedKnowledge:
+def load_knowledge(
+    folders: Sequence[Path], cache: Path | None = None, verified: Path | None = None
+) -> LoadedKnowledge:
     """Read the files in the ``knowledge`` folder of every folder.
 
     Folders come in the order of the search; each file may be absent. What an earlier one says of a
     component, of a component's releases, of a flag, or under an id, replaces what later ones say.
-    *cache*: the folder where the shipped knowledge is kept as it was read, None: nowhere. Raises
+    *cache*: the folder where the shipped knowledge is kept as it was read, None: nowhere.
+    *verified*: the folder of a feed, which was checked when it was installed. Raises
     DocumentError (what is written) or UsageError (a file that cannot be read).
     """
     read = [
-        _shipped(cache) if folder == data.RECIPES else _written(folder / "knowledge")
+        _shipped(cache)
+        if folder == data.RECIPES
+        else _verified(folder / "knowledge", cache)
+        if folder == verified
+        else _written(folder / "knowledge")
         for folder in folders
     ]
     values = [each.value for each, _ in read]
+    if verified in folders and data.RECIPES in folders:
+        values = _newer_first(values, folders.index(verified), folders.index(data.RECIPES))
     merged = values[0] if len(values) == 1 else _merged(values)
     written = [sheet for _, sheets in read for sheet in sheets]
     if written:
@@ -65,6 +74,14 @@ def _shipped(cache: Path | None) -> _Folder:
     return knowledge_cache.store(cache, read.value, read.hashes), ()
 
 
+def _verified(folder: Path, cache: Path | None) -> _Folder:
+    cached = knowledge_cache.find(cache, folder) if cache else None
+    if cached:
+        return cached, ()
+    read, _ = _written(folder)
+    return knowledge_cache.store(cache, read.value, read.hashes), ()
+
+
 def _written(folder: Path) -> _Folder:
     # lazy import: what reads YAML takes 0.1 s
     from .rows import as_knowledge, read_sheets
@@ -73,6 +90,14 @@ def _written(folder: Path) -> _Folder:
     return LoadedKnowledge(
         as_knowledge(sheets), {each.path: each.sha256 for each in sheets}
     ), sheets
+
+
+def _newer_first(values: list[Knowledge], feed: int, shipped: int) -> list[Knowledge]:
+    """Let the shipped knowledge come before a feed that is older, after an update of envbuild."""
+    days = values[feed].recorded, values[shipped].recorded
+    if all(days) and str(days[0]) < str(days[1]):
+        values[feed], values[shipped] = values[shipped], values[feed]
+    return values
 
 
 def _merged(each: Sequence[Knowledge]) -> Knowledge:

@@ -17,6 +17,9 @@ Kind = Literal["recipe", "site"]
 _SUFFIX = ".yaml"
 _FOLDERS: dict[Kind, str] = {"recipe": ".", "site": "sites"}
 # As model.base.Name has it, without pydantic.
+FEED_VERSION = "VERSION"
+"""The file of a feed of knowledge that states its version."""
+
 NAME = re.compile(r"[a-z0-9]+([._+-][a-z0-9]+)*")
 
 
@@ -34,6 +37,22 @@ def search_path(environ: Mapping[str, str], extra: Sequence[Path]) -> tuple[Path
     named = (Path(entry) for entry in environ.get("ENVBUILD_PATH", "").split(":") if entry)
     folders = [*extra, *(folder for folder in named if folder.is_dir()), data.RECIPES]
     return tuple(dict.fromkeys(folders))
+
+
+def feed_folder(environ: Mapping[str, str]) -> Path | None:
+    """Return where ``knowledge update`` installs a feed: below XDG_DATA_HOME or HOME."""
+    data_home, home = environ.get("XDG_DATA_HOME", ""), environ.get("HOME", "")
+    if data_home.startswith("/"):
+        return Path(data_home) / "envbuild-feed"
+    return Path(home) / ".local/share/envbuild-feed" if home.startswith("/") else None
+
+
+def feed_version(folder: Path) -> str | None:
+    """Return the version of an installed feed; None: there is none."""
+    try:
+        return (folder / "knowledge" / FEED_VERSION).read_text("ascii").strip()
+    except (OSError, ValueError):
+        return None
 
 
 def catalogue(kind: Kind, folders: Sequence[Path]) -> list[tuple[str, Path]]:

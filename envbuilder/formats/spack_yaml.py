@@ -56,7 +56,7 @@ class _Software:
             return
         self.bounds[spec.name], self.places[spec.name] = spec.bounds, place
         for name, version in _DEPENDENCY.findall(spec.rest) + _COMPILER.findall(spec.rest):
-            self.bounds.setdefault(name, _bounds(version) or ANY_VERSION)
+            self.bounds.setdefault(name, spec_bounds(version) or ANY_VERSION)
             self.places.setdefault(name, place)
         if spec.rest.strip() or (spec.bounds == ANY_VERSION and "@" in text):
             self.reading.note(place, f"{shown(text)} becomes {spec.name} {spec.bounds}")
@@ -83,7 +83,7 @@ class _Software:
             note_leaves(self.reading, f"conditions of {name}", value, value.place)
             return
         for leaf in leaves(value):
-            bounds = _bounds(f"@{leaf.text.removeprefix('@')}")
+            bounds = spec_bounds(f"@{leaf.text.removeprefix('@')}")
             if bounds and self.bounds.get(name) == ANY_VERSION:
                 self.bounds[name] = bounds
             else:
@@ -130,7 +130,9 @@ def _parsed(text: str) -> _Spec | None:
     found = _SPEC.fullmatch(text)
     if not found or not found["name"]:
         return None
-    return _Spec(found["name"], _bounds(found["version"] or "") or ANY_VERSION, found["variants"])
+    return _Spec(
+        found["name"], spec_bounds(found["version"] or "") or ANY_VERSION, found["variants"]
+    )
 
 
 def _next(version: str) -> str | None:
@@ -139,7 +141,7 @@ def _next(version: str) -> str | None:
     return f"{begin}{dot}{int(last) + 1}" if last.isdecimal() and len(last) < 9 else None
 
 
-def _bounds(version: str) -> str | None:
+def spec_bounds(version: str) -> str | None:
     """Return a version of Spack as bounds: 1.2 is the series, =1.2 the release, 1.2: from it on."""
     text = version.removeprefix("@")
     begin, colon, end = text.partition(":")

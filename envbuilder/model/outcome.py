@@ -387,6 +387,22 @@ class CheckResult(Document):
     bad: bool
 
 
+class RecordResult(Document):
+    """What sources of knowledge state. ``statements``: how many are new, known, contradicting."""
+
+    releases: int
+    new_releases: int
+    statements: dict[Line, int]
+    shipped: int = Field(description="Combinations of releases that EasyBuild ships.")
+    contradictions: tuple[Line, ...] = Field(
+        description="Those of them that a row calls an error, and statements against rows or them."
+    )
+    outdated: tuple[Line, ...] = Field(
+        description="Open ranges of rows that are more than two releases behind."
+    )
+    written: tuple[Line, ...] = Field(description="Files, as the user names the folder.")
+
+
 class ImportResult(Document):
     """A recipe that was made of another tool's file."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ..knowledge.ageing import confirmed_releases
 from ..knowledge.matching import Verdict, kind, selection_words, subjects
 from ..knowledge.rows import Advisory, Coupling, FlagRule, Row, Selection
-from ..model.outcome import CheckResult, RowMatch
+from ..model.outcome import CheckResult, RecordResult, RowMatch
 from ..text import WIDTH, counted, filled, shown
 from .layout import joined
 
@@ -90,6 +90,23 @@ def _selections(label: str, selections: Mapping[str, Selection]) -> Iterator[tup
 def _labelled(label: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
     for number, text in enumerate(texts):
         yield "" if number else label, text
+
+
+@joined
+def recorded(value: RecordResult) -> Iterator[str]:
+    """Return what was found, is new and contradicts, and the files that were written."""
+    yield f"releases: {value.releases}, new: {value.new_releases}"
+    if value.statements:
+        counts = ", ".join(f"{name}: {count}" for name, count in value.statements.items())
+        yield from filled("", f"statements of Spack about two components: {counts}", 2)
+    if value.shipped:
+        yield f"combinations that EasyBuild ships: {value.shipped}"
+    yield from ("", "contradictions:") if value.contradictions else ()
+    yield from (f"  {each}" for each in value.contradictions)
+    yield from ("", "rows to confirm:") if value.outdated else ()
+    yield from (f"  {each}" for each in value.outdated)
+    yield from ("", "written:") if value.written else ("nothing to write",)
+    yield from (f"  {each}" for each in value.written)
 
 
 @joined

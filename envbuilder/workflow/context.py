@@ -10,9 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from ..documents.library import search_path
+from ..documents.library import feed_folder, feed_version, search_path
 from ..knowledge.entries import check_choice
 from ..runtimes import RUNTIMES
+from ..target_tools.trust import distrust
 
 if TYPE_CHECKING:
     from ..conda.engine import Engine
@@ -53,7 +54,26 @@ class Context:
     @cached_property
     def folders(self) -> tuple[Path, ...]:
         """The folders of documents, in the order of the search."""
-        return (*search_path(self.environ, self.recipe_folders), *self.last_folders)
+        *own, shipped = search_path(self.environ, self.recipe_folders)
+        feed = (self.feed[1],) if self.feed else ()
+        return (*own, *feed, shipped, *self.last_folders)
+
+    @cached_property
+    def feed(self) -> tuple[str, Path] | None:
+        """The version and folder of the installed feed of knowledge; None: there is none.
+
+        A feed that others may have written is named and not used.
+        """
+        folder = feed_folder(self.environ)
+        version = feed_version(folder) if folder else None
+        if folder is None or version is None:
+            return None
+        faults = (distrust(path) for path in sorted((folder / "knowledge").iterdir()))
+        reason = next(filter(None, faults), None)
+        if reason:
+            self.reporter.warn(f"the feed of knowledge is not used: {reason}")
+            return None
+        return version, folder
 
     @cached_property
     def loaded_knowledge(self) -> LoadedKnowledge:
@@ -62,7 +82,9 @@ class Context:
         from ..documents.knowledge import load_knowledge
         from ..documents.knowledge_cache import knowledge_folder
 
-        read = load_knowledge(self.folders, knowledge_folder(self.environ, self.cwd))
+        cache = knowledge_folder(self.environ, self.cwd)
+        verified = self.feed[1] if self.feed else None
+        read = load_knowledge(self.folders, cache, verified)
         for name, each in read.value.components.items():
             package = each.collectives.package if each.collectives else None
             check_choice(f"runtime for the collectives of {name}", package, RUNTIMES)

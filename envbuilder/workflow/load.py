@@ -63,7 +63,8 @@ class PlanInputs:
     """Everything read for a plan, before anything is decided.
 
     ``folders``: those that were searched. ``base``: what an image's base was unpacked from.
-    ``of_site``: what is not known about the site as a whole.
+    ``of_site``: what is not known about the site as a whole. ``feed``: the version of the feed of
+    knowledge, None for none.
     """
 
     recipe: LoadedDocument[Recipe]
@@ -77,6 +78,7 @@ class PlanInputs:
     profile: Profile | None = None
     base: BaseSource | None = None
     of_site: tuple[SiteFinding, ...] = ()
+    feed: str | None = None
 
     @property
     def site(self) -> Site:
@@ -106,7 +108,11 @@ class PlanInputs:
             Input(kind="recipe", name=self.recipe.value.name, sha256=self.recipe.sha256),
             Input(kind="site", name=site, sha256=self.chosen.sha256),
             Input(kind="snapshot", name=site, sha256=self.snapshot_sha256),
-            Input(kind="knowledge", name="knowledge", sha256=self.knowledge.sha256),
+            Input(
+                kind="knowledge",
+                name=f"knowledge, feed {self.feed}" if self.feed else "knowledge",
+                sha256=self.knowledge.sha256,
+            ),
             Input(kind="runtime", name=self.runtime.package, sha256=self.runtime.source_sha256),
             *([Input(kind="base", name=base.name, sha256=base.sha256)] if base else []),
         )
@@ -129,11 +135,13 @@ class Planned:
 
 
 def _note_age(knowledge: Knowledge, context: Context) -> None:
+    if context.feed:
+        context.reporter.say(f"note: with the feed of knowledge {context.feed[0]}")
     days = days_old(knowledge, context.clock().date())
     if days > MAX_DAYS:
         context.reporter.say(
             f"note: the knowledge is of {knowledge.recorded}, {days} days ago: later releases and "
-            "advisories are missing"
+            "advisories are missing; envbuild knowledge update installs a feed"
         )
 
 
@@ -183,6 +191,7 @@ def load(choice: PlanOptions, context: Context, base: BaseImage | None = None) -
         knowledge=loaded,
         snapshot=snapshot,
         snapshot_sha256=digest,
+        feed=context.feed[0] if context.feed else None,
         runtime_source=(recipe.path.parent / source).resolve() if source else data.RUNTIME,
         folders=context.folders,
         profile=profile,

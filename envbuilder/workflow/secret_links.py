@@ -20,7 +20,7 @@ _PIP_SECONDS = 60.0
 
 def _index_of(plan: Plan, context: Context) -> Index:
     """Return the places that a plan names, else those of pip's configuration, to be asked."""
-    configuration = _pip_configuration(context.environ)
+    configuration = pip_configuration(context.environ)
     settings = configured(configuration, plan.pip_indexes, plan.find_links)
     return Index(settings, context.environ)
 
@@ -50,7 +50,7 @@ def obtain_secret_links(
             obtain(files, folder, _index_of(lock.plan, context), _file_cache(context))
 
 
-def _pip_configuration(environ: Mapping[str, str]) -> str:
+def pip_configuration(environ: Mapping[str, str]) -> str:
     """Return what ``pip config list`` says, with envbuild's own Python; nothing without a pip."""
     command = [sys.executable, "-I", "-m", "pip", "config", "list"]
     done = process.run(command, env=environ, timeout=_PIP_SECONDS)
