@@ -139,10 +139,13 @@ def _branch(parts: Sequence[str]) -> Mapping[str, str] | None:
     left = list(parts)
     while left:
         part = left.pop()
-        if left and left[-1] in _TOOLS and _RELEASE.fullmatch(part):
-            compiler = _COMPILERS.get(left[-1])
-            stated = {"compiler": compiler} if compiler else {}
-            return {**words.facts, **stated, _TOOLS[left[-1]]: part}
+        fact = _fact(left[-1]) if left and _RELEASE.fullmatch(part) else None
+        if fact:
+            tool = left.pop()
+            words.facts[fact] = part
+            if tool not in _COMPILERS:
+                continue
+            return {**words.facts, "compiler": _COMPILERS[tool]}
         is_tool = words.read(part) and not words.releases and words.facts
         if not CATEGORY.match(part) and not _NEUTRAL.fullmatch(part) and not is_tool:
             return None
