@@ -192,6 +192,8 @@ def _toolchains(checks: RowChecks, value: Toolchains) -> Faults:
             if below not in checks.known.kinds:
                 message = unknown("kind of toolchain", below, checks.known.kinds)
                 yield "toolchain.unknown-kind", ("kinds", kind, "on", n), message
+        if each.mpi:
+            yield from checks.component(each.mpi, ("kinds", kind, "mpi"))
     for generation, held in value.generations.items():
         for name in held.components:
             yield from checks.component(name, ("generations", generation, "components", name, KEY))

@@ -14,7 +14,6 @@ from typing import Any
 
 from ..documents.source import Source
 from ..errors import DocumentError, Place, Problem
-from ..knowledge.ranges import ANY_VERSION
 from ..text import shown
 from .environment_yml import EnvironmentFile
 from .reading import Reading
@@ -30,22 +29,8 @@ _ABOUT = frozenset(
     {"easyblock", "homepage", "description", "moduleclass", "source_urls", "sources", _CHECKSUMS}
 )
 _GENERATION = re.compile(r"20\d\d[ab]")
-# The MPI of toolchains: https://docs.easybuild.io, "List of known toolchains".
-_MPI = {
-    "OpenMPI": "cgompi cgoolf foss fosscuda goalf goblf gomkl gomklc gompi gompic goolf goolfc "
-    "iomkl iomklc iompi iompic pomkl pompi xlompi",
-    "impi": "gimkl gimpi gimpic giolf giolfc ictce iimpi iimpic intel intelcuda",
-    "cray-mpich": "CrayCCE CrayGNU CrayIntel CrayPGI",
-    "MPICH": "cgmpich cgmpolf gmpich gmpolf impich impmkl xlmpich",
-    "MVAPICH2": "cgmvapich2 cgmvolf gmacml gmvapich2 gmvolf xlmvapich2",
-}
-_WITHOUT_MPI = frozenset(
-    {
-        *("ClangGCC", "GCC", "GCCcore", "gcccuda", "gmkl", "gmklc", "GNU", "golf", "golfc"),
-        *("iccifort", "iccifortcuda", "iimkl", "iimklc", "PGI", "pmkl", "system", "dummy"),
-        "xlcxlf",
-    }
-)
+# Toolchains without a compiler.
+_SYSTEM = frozenset({"system", "dummy"})
 _TEMPLATE = re.compile(r"%\((\w+)\)s")
 _MOST_CHARACTERS = 100_000
 
@@ -84,16 +69,16 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
             modules.setdefault(row[0], place)
         else:
             software.setdefault(row[0], (f"=={row[1]}", place))
-    mpi = file.mpi()
-    if mpi and mpi not in software:
-        software[mpi] = (ANY_VERSION, file.place("toolchain"))
     file.note_checksums()
+    kind = file.kind()
+    toolchains = {kind: file.place("toolchain")} if kind else {}
     return EnvironmentFile(
         software=tuple((each, bounds) for each, (bounds, _) in software.items()),
         modules=tuple(modules),
         toolchain=file.generation(),
+        toolchain_kind=kind,
         only_pip=True,
-        places={**modules, **{each: place for each, (_, place) in software.items()}},
+        places={**toolchains, **modules, **{each: at for each, (_, at) in software.items()}},
     ), tuple(reading.notes)
 
 
@@ -171,18 +156,11 @@ class _Easyconfig:
             self.reading.note(self.place("toolchain"), f"the toolchain {text} is no generation")
         return None
 
-    def mpi(self) -> str | None:
-        """Return the MPI of the toolchain; note that it is read, or that it is unknown."""
+    def kind(self) -> str | None:
+        """Return the kind of the toolchain: foss."""
         toolchain = self.values.get("toolchain")
         kind = toolchain.get("name") if isinstance(toolchain, Mapping) else None
-        if not isinstance(kind, str) or kind in _WITHOUT_MPI:
-            return None
-        mpi = next((mpi for mpi, kinds in _MPI.items() if kind in kinds.split()), None)
-        text = f"the toolchain {shown(kind)} contains {mpi}; its other parts are left out"
-        if mpi is None:
-            text = f"the MPI of the toolchain {shown(kind)} is unknown"
-        self.reading.note(self.place("toolchain"), text)
-        return mpi
+        return kind if isinstance(kind, str) and kind not in _SYSTEM else None
 
     def note_checksums(self) -> None:
         """Note the first checksums of the file, its own or those of an extension."""

@@ -35,8 +35,9 @@ class EnvironmentFile:
 
     ``specs``: MatchSpecs, or URLs of packages. ``pip``: lines of a requirements file. ``software``:
     names of Spack or EasyBuild, or of components, each with bounds. ``modules``: names to load, in
-    order. ``toolchain``: a generation of EasyBuild's. ``image``: the base. ``places``: where each
-    spec, line, name and module is written. ``only_pip``: there is no conda in it at all.
+    order. ``toolchain``: a generation of EasyBuild's; ``toolchain_kind``: foss. ``image``: the
+    base. ``places``: where each spec, line, name, module and toolchain is written. ``only_pip``:
+    there is no conda in it at all.
     """
 
     name: str | None = None
@@ -46,6 +47,7 @@ class EnvironmentFile:
     software: tuple[tuple[str, str], ...] = ()
     modules: tuple[str, ...] = ()
     toolchain: str | None = None
+    toolchain_kind: str | None = None
     image: str | None = None
     variables: tuple[tuple[str, str], ...] = ()
     only_pip: bool = False

@@ -58,7 +58,7 @@ class KnownNames:
 
     ``pip_variants``: components by other distributions with the same contents. ``others``:
     components by the names that Spack, EasyBuild and people have. ``modules``: by the stems of
-    modules. ``built``:
+    modules. ``toolchains``: the MPI of each kind of toolchain, None without one. ``built``:
     components that are built, never taken as packages. ``tools``: those that every
     environment needs anyway, so that a file says nothing by them. ``bundled``: distributions that
     every environment gets anyway.
@@ -70,6 +70,7 @@ class KnownNames:
     pip_variants: Mapping[str, str] = field(default_factory=dict)
     others: Mapping[str, str] = field(default_factory=dict)
     modules: Mapping[str, str] = field(default_factory=dict)
+    toolchains: Mapping[str, str | None] = field(default_factory=dict)
     named_channels: frozenset[str] = frozenset()
     built: frozenset[str] = frozenset()
     tools: frozenset[str] = frozenset()
@@ -120,6 +121,7 @@ def recipe_text(
         _add_pip(draft, line, asked.places.get(line), known)
     for software, bounds in asked.software:
         _add_software(draft, software, bounds, asked.places.get(software), known)
+    _add_toolchain(draft, asked, known)
     for module in asked.modules:
         _add_module(draft, module, asked.places.get(module), known)
     for variable, value in asked.variables:
@@ -338,6 +340,20 @@ def _add_software(
     elif draft.stack.setdefault(component, bounds) != bounds:
         why = f"the stack has {component} {draft.stack[component]}"
         draft.lost.append((place, f"{shown(name)} {bounds} is left out: {why}"))
+
+
+def _add_toolchain(draft: _Draft, asked: EnvironmentFile, known: KnownNames) -> None:
+    """Add the MPI of the toolchain; note that it is added, or that it is unknown."""
+    kind = asked.toolchain_kind
+    if kind is None:
+        return
+    place, mpi = asked.places.get(kind), known.toolchains.get(kind)
+    if kind not in known.toolchains:
+        draft.lost.append((place, f"the MPI of the toolchain {shown(kind)} is unknown"))
+    elif mpi:
+        text = f"the toolchain {shown(kind)} contains {mpi}; its other parts are left out"
+        draft.lost.append((place, text))
+        draft.stack.setdefault(mpi, ANY_VERSION)
 
 
 def _add_module(draft: _Draft, module: str, place: Place | None, known: KnownNames) -> None:

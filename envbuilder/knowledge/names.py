@@ -17,7 +17,7 @@ from .rows import Component
 # Words that sort modules and name no software: EasyBuild's module classes (easybuild/tools/
 # config.py), those of sites, systems and architectures (Spack's {architecture}).
 CATEGORY = re.compile(
-    r"^(base|ai|astro|bio|cae|chem|compilers?|data|dataset|debuggers?|devel|geo|ide|lang|languages?"
+    r"^(base|ai|astro|bio|cae|chem|comp|compilers?|data|dataset|debuggers?|dev|devel|geo|ide|lang|languages?"
     r"|lib|libs|librar(y|ies)|math|mpi|numlib|perf|quantum|phys|system|toolchains?|tools?|utils?"
     r"|utilities|vis|apps?|applications?|software|core|gpu|nvidia|parallel|python-packages"
     r"|(linux|rhel|el|centos|rocky|alma|sles|ubuntu|debian|x86_64|aarch64|ppc64le)[^/]*)$"
@@ -53,16 +53,23 @@ _MPI = re.compile(r"[a-z]*mpi|mpich|mvapich2")
 # Each is built with those before it; of several in one name, the last one is the software.
 _ORDER = ("gcc", "llvm", "aocc", "cuda", "rocm", "python")
 # Words that say how a module was made or for which network, and name no other software. geib is
-# Bright's word for Ethernet and InfiniBand, mlnx the build of NVIDIA's (Mellanox's) drivers.
+# Bright's word for Ethernet and InfiniBand, mlnx the build of NVIDIA's (Mellanox's) drivers, which
+# are called ofed and mofed too. gcc-native and cray-mpich-ucx are of Cray.
 _NEUTRAL = re.compile(
-    r"64|bin|binary|compilers|cpu|default|ge|geib|gpu|ib|latest|mlnx|nogpu|opa|opt|release|roce"
-    r"|shared|static|toolkit"
+    r"64|bin|binary|compilers|cpu|default|ge|geib|gpu|ib|latest|mlnx|m?ofed\d*|native|nogpu|ofi"
+    r"|opa|opt|opx|release|roce|shared|static|toolkit|ucx"
 )
+# Modules of EasyBuild beside those of the components that their names begin with.
+_OTHERS = frozenset({"cuda-python", "ucc-cuda", "ucx-cuda", "ucx-rocm"})
+# Python is below 4. Behind larger numbers are NVIDIA's SDK, containers and distributions:
+# cudatoolkit/21.9, pytorch/23.10-py3, python3/2022.01.
+_MAJORS = {"cuda": 19, "python": 3, "pytorch": 19, "tensorflow": 19}
 _FRAMEWORKS = frozenset({"tensorflow", "pytorch", "mxnet", "keras"})
 _WORD = re.compile(r"[-_]")
-# py37 and cuda10.2: a word and its release without anything between them.
-_GLUED = re.compile(r"([a-z]+|mvapich2)(\d[\d.]*)")
-_RELEASE = re.compile(r"v?(\d[a-z0-9.]*)")
+# py37, cuda10.2 and gcc.9: a word and its release with at most a dot between them.
+_GLUED = re.compile(r"([a-z]+|mvapich2)\.?(\d[\d.]*)")
+# A commit is no release: 17d41cb.
+_RELEASE = re.compile(r"v?(?!(?=\d*[a-f])[0-9a-f]{7,40}$)(\d[a-z0-9.]*)")
 _GENERATION = re.compile(r"20\d\d[ab]")
 # What EasyBuild calls a toolchain without a generation.
 _TOOLCHAIN = re.compile(
@@ -125,15 +132,20 @@ def _order(reading: NameReading) -> int:
 def _branch(parts: Sequence[str]) -> Mapping[str, str] | None:
     """Return what the parts before the software say of its compiler; None: they are something else.
 
-    ``gcc/12.2.0`` before a module is a branch of a hierarchy; where it lies does not matter.
+    ``gcc/12.2.0`` or ``cuda/11.1`` before a module is a branch of a hierarchy; where it lies does
+    not matter.
     """
     words = _Words()
     left = list(parts)
     while left:
         part = left.pop()
-        if left and left[-1] in _COMPILERS and _RELEASE.fullmatch(part):
-            compiler = _COMPILERS[left[-1]]
-            return {**words.facts, "compiler": compiler, "compiler_version": part}
+        fact = _fact(left[-1]) if left and _RELEASE.fullmatch(part) else None
+        if fact:
+            tool = left.pop()
+            words.facts[fact] = part
+            if tool not in _COMPILERS:
+                continue
+            return {**words.facts, "compiler": _COMPILERS[tool]}
         is_tool = words.read(part) and not words.releases and words.facts
         if not CATEGORY.match(part) and not _NEUTRAL.fullmatch(part) and not is_tool:
             return None
@@ -158,8 +170,14 @@ def _readings(
             facts.setdefault("cuda", words.suffix[1:])
         elif len(words.suffix) == 2 and words.releases:
             words.releases[-1] += words.suffix
-        if len(words.releases) == 1 and words.releases[0].replace(".", "").startswith(digits):
+        is_own = len(words.releases) == 1 and _is_release(component, words.releases[0])
+        if is_own and words.releases[0].replace(".", "").startswith(digits):
             yield NameReading(component, words.releases[0], dict(sorted(facts.items())))
+
+
+def _is_release(component: str, release: str) -> bool:
+    major = re.match(r"\d+", release)
+    return major is None or int(major[0]) <= _MAJORS.get(component, int(major[0]))
 
 
 def _software(part: str, aliases: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
@@ -168,6 +186,8 @@ def _software(part: str, aliases: Mapping[str, str]) -> Iterator[tuple[str, str,
     Of ``cudnn8-cuda11`` that is cudnn, 8 and ``cuda11``; of ``cuda10.2`` cuda, 102 and nothing.
     """
     words = _WORD.split(part)
+    if "-".join(words[:2]) in _OTHERS:
+        return
     for count in range(len(words), 0, -1):
         head, rest = "-".join(words[:count]), "-".join(words[count:])
         glued = _GLUED.fullmatch(head)
@@ -209,8 +229,11 @@ class _Words:
                 self.facts.pop("compiler", None)
             elif number and before and (fact := _fact(before)):
                 self.facts[fact] = number[1]
-            elif number and released and part.endswith(f"-{word}") and word.isdigit():
-                self.suffix = f"-{word}"
+            elif number and released and word.startswith("v"):
+                # cudnn/10.1-v7.5.1: which of both is the release?
+                return False
+            elif number and released and part.endswith(f"{self.releases[-1]}-{word}"):
+                self.suffix = f"-{word}" if word.isdigit() else ""
             elif number and not released:
                 self.releases.append(number[1])
                 released = True

@@ -342,6 +342,7 @@ class ToolchainKind(Document):
     """A kind of toolchain, such as fosscuda, and those that it is based on."""
 
     on: tuple[Line, ...] = ()
+    mpi: Name | None = Field(default=None, description="The component that is its MPI.")
     source: Line
 
 

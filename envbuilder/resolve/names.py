@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..knowledge.rows import Component, Generation
+from ..knowledge.rows import Component, Generation, ToolchainKind
 from ..machine.modules.names import provided_by_name, stems
 from ..model.site import StatedModule
 
@@ -45,15 +45,18 @@ class Names(NamedTuple):
 
 def names(
     components: Mapping[str, Component],
-    kinds: Mapping[str, object],
+    kinds: Mapping[str, ToolchainKind],
     generations: Mapping[str, Generation],
 ) -> Names:
-    """Return the names of the knowledge, ready to be looked up."""
+    """Return the names of the knowledge, ready to be looked up.
+
+    A kind of which only the MPI is known may stand on other releases than its generation has.
+    """
     marks: dict[str, str] = {}
     for generation, known in sorted(generations.items()):
         for compiler in known.compilers:
             marks.setdefault(compiler, generation)
-        for kind in kinds:
+        for kind in (name for name, each in kinds.items() if each.on):
             marks.setdefault(f"{kind}-{generation}", generation)
     return Names(stems(components), marks)
 

@@ -147,6 +147,7 @@ def known_names(knowledge: Knowledge) -> KnownNames:
         pip_variants={variant: name for name, each in components for variant in each.pip_variants},
         others=package_names(knowledge.components),
         modules=stems(knowledge.components),
+        toolchains={kind: each.mpi for kind, each in knowledge.kinds.items()},
         named_channels=frozenset(knowledge.channels),
         built=frozenset(name for name, each in RUNTIMES.items() if each.TRAITS.is_component),
         tools=frozenset({*WITH_EVERY_PYTHON, *bundled.build_needs}),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envbuilder.documents.source import source_of
-from envbuilder.errors import DocumentError
+from envbuilder.errors import DocumentError, Place
 from envbuilder.formats import environment_yml
 from envbuilder.formats.match_spec import MatchSpec, parse
 from envbuilder.formats.recipe import KnownNames, recipe_name, recipe_text
@@ -217,3 +219,20 @@ def test_no_spec_is_dropped_in_silence(words: list[str]) -> None:
         assert any("a recipe cannot" in each for each in lost)
     else:
         assert f"- {found.text}" in made or f"  {found.name}: " in made
+
+
+@pytest.mark.parametrize(
+    ("kind", "mpi", "is_noted"),
+    [("foss", "openmpi", True), ("GCC", None, False), ("own", None, True)],
+)
+def test_the_mpi_of_a_toolchain(kind: str, mpi: str | None, is_noted: bool) -> None:
+    known = replace(KNOWN, others={"cmake": "cmake"}, toolchains={"foss": "openmpi", "GCC": None})
+    asked = environment_yml.EnvironmentFile(
+        software=(("cmake", "*"),),
+        toolchain_kind=kind,
+        only_pip=True,
+        places={kind: Place("own.eb", 3, 1)},
+    )
+    text, lost = recipe_text(asked, known, "own", "x86_64", "own.eb")
+    assert yaml.safe_load(text)["stack"].get("openmpi") == ("*" if mpi else None)
+    assert any(each.startswith("own.eb:3:1: ") and kind in each for each in lost) is is_noted

@@ -125,3 +125,60 @@ def test_digits_of_cuda_are_a_series(digits: str, series: str) -> None:
     assert cuda_series(digits) == series
     # A local version has the digits that a module's name has.
     assert wheel_facts(read_shipped().value, "horovod", f"1.0+cu{digits}").cuda == series
+
+
+# Schemes of other sites, by kind: HLRN, INAF, Mila, Jülich, Cineca, DKRZ, bwHPC, Digital Research
+# Alliance of Canada, Pawsey, Sandia, NERSC, TACC, NCI, HPE Cray. Each reading was written before
+# the reader was run on the name.
+SCHEMES = {
+    "openmpi/gcc.9/4.1.1-cuda.11.2": ("openmpi", "4.1.1"),
+    "opx/openmpi/gcc/4.1.2": ("openmpi", "4.1.2"),
+    "openmpi-mofed/4.1.5a1": ("openmpi", "4.1.5a1"),
+    "openmpi4-cuda12.2-ofed51-gcc11/4.1.5": ("openmpi", "4.1.5"),
+    "openmpi-4.1.2/gcc-9.4.0": ("openmpi", "4.1.2"),
+    "mvapich2-2.3b-hfi": ("mvapich2", "2.3b"),
+    "cuda/11.1/nccl/2.8": ("nccl", "2.8"),
+    "cuda92/toolkit/9.2.88": ("cuda", "9.2.88"),
+    "cuDNN/9.5.0.50-CUDA-12": ("cudnn", "9.5.0.50"),
+    "nccl/2.19.1-1--gcc--12.2.0-cuda-12.1": ("nccl", "2.19.1"),
+    "cudnn/8.9.7.29-12--gcc--12.2.0-cuda-12.1": ("cudnn", "8.9.7.29"),
+    "python/3.10.8--gcc--8.5.0": ("python", "3.10.8"),
+    "devel/python/3.10.5_gnu_12.1": ("python", "3.10.5"),
+    "comp/gcc/11.2.0": ("gcc", "11.2.0"),
+    "dev/gcc/8.2": ("gcc", "8.2"),
+    "gcc-native/12.3": ("gcc", "12.3"),
+    "cray-mpich-ucx/8.1.13": ("cray-mpich", "8.1.13"),
+    "spectrum-mpi/10.4.0.3-20210112-gcc-11.2.0-jflmvka": ("spectrum-mpi", "10.4.0.3"),
+    "open-ce/1.2.0-py38-0": ("open-ce", "1.2.0"),
+    "pytorch/2.2.0-rocm5.7.3": ("pytorch", "2.2.0"),
+    "PyTorch/2.2.0-rocm-5.6.1-python-3.10-singularity-20240315": ("pytorch", "2.2.0"),
+    "tensorflow-gpu/py3/2.11.0": ("tensorflow", "2.11.0"),
+    "python37/3.7.3": ("python", "3.7.3"),
+    "cudnn/v7.0-cuda.9.0": ("cudnn", "7.0"),
+    "intel-oneapi-mpi/2021.5.0-intel-2021.5.0": ("impi", "2021.5.0"),
+    "gnu12/12.4.0": ("gcc", "12.4.0"),
+    # Another release, or another software, stands in these names.
+    "python3/2022.01-gcc-11.2.0": None,
+    "pytorch/23.10-py3": None,
+    "tensorflow/22.12-tf2-py3": None,
+    "cudatoolkit/21.9": None,
+    "cudatoolkit/21.11_11.5": None,
+    "cudnn/10.1-v7.5.1.10": None,
+    "aws-ofi-rccl/17d41cb-cpeGNU-22.08": None,
+    "UCX-CUDA/1.14.1-GCCcore-12.3.0-CUDA-12.1.1": None,
+    "CUDA-Python/12.1.0-gfbf-2023a-CUDA-12.1.1": None,
+    "NCCL/default-CUDA-12": None,
+    "cpe-cuda/23.12": None,
+    "python-data/3.10-23.07": None,
+    "cray-ucx/2.7.0-1": None,
+    "hdf5-parallel/ompi/gcc.8/1.10.4": None,
+    "fftw3/openmpi.3.1.5/gcc.9.3.0/3.3.9": None,
+    "nvhpc_2022_221/gcc-9.4.0": None,
+    "gpaw/1.5.2_gcc.8.2_openmpi.3.1.2": None,
+}
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_a_name_of_another_scheme(name: str) -> None:
+    provided = provided_by_name(name, ALIASES)
+    assert next(iter(provided.items()), None) == SCHEMES[name]

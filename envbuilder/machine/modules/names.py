@@ -47,10 +47,6 @@ _BUILT_WITH = tuple(
 _VERSIONED, _VERSION = re.compile(r"-v?\d[\w.]*$"), re.compile(r"^v?\d")
 
 
-# The number of a release: 2.3.7 in 2.3.7-fosscuda-2018b.
-_RELEASE = re.compile(r"[0-9][A-Za-z0-9.]*(?![A-Za-z0-9.]|_[0-9])")
-
-
 def stem(module: str) -> str:
     """Return the word that names the software in a module's name, in lower case.
 
@@ -76,11 +72,7 @@ def provided_by_name(module: str, known: Mapping[str, str]) -> dict[str, str]:
     """Return the component and version that a name says; *known*: components by their stems."""
     # Namesakes are told apart by what they lie behind: UCX/1.14.1 behind GCCcore 11.2.0.
     reading = read_name(module.partition(" ")[0], known)
-    if reading:
-        return {reading.component: reading.release}
-    component = known.get(stem(module))
-    release = _RELEASE.match(version_part(module).split("-", 1)[0])
-    return {component: release[0]} if component and release else {}
+    return {reading.component: reading.release} if reading else {}
 
 
 def unread_modules(
