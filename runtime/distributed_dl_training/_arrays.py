@@ -21,7 +21,7 @@ class Arrays:
     """numpy's adapter."""
 
     views = True
-    handle = ArrayHandle
+    handle: Any = ArrayHandle
 
     def read(self, tensor: "ArrayLike") -> Local:
         if type(tensor) is numpy.ndarray:

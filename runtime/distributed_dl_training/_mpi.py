@@ -175,7 +175,8 @@ class MpiEngine:
     def start_gather(self, data: Array, counts: Sequence[int], result: Array) -> Pending:
         mpi = self._mpi
         source = [data, data.size, mpi.BYTE]
-        call, layout = self._control.Iallgather, data.size
+        call: Any = self._control.Iallgather
+        layout: Any = data.size
         if counts.count(data.size) < self.size:
             starts = [0] + list(accumulate(counts))[:-1]
             call, layout = self._control.Iallgatherv, (list(counts), starts)

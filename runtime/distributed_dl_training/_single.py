@@ -10,8 +10,8 @@ class _Done(Transfer):
         return True
 
 
-class SingleEngine(Engine):
-    """One rank; what it inherits does nothing, as there is no other rank."""
+class SingleEngine:
+    """One rank.  See :class:`distributed_dl_training._core.Engine` for its many methods."""
 
     name = "single"
     rank = local_rank = cross_rank = 0
@@ -29,6 +29,12 @@ class SingleEngine(Engine):
         result[:] = data
         return _Done(id, data)
 
+    def allreduce(self, values: Array, op: Op) -> None:
+        pass
+
+    def broadcast(self, data: Array, root: int) -> None:
+        pass
+
     def allgather(self, data: Array, counts: Sequence[int]) -> Array:
         return data.copy()
 
@@ -41,6 +47,9 @@ class SingleEngine(Engine):
     def subset(self, ranks: Sequence[int]) -> Optional[Engine]:
         return SingleEngine()
 
+    def answer(self, status: str) -> None:
+        pass
+
     def probe(self, seconds: float) -> Dict[int, Optional[str]]:
         return {}
 
@@ -49,3 +58,12 @@ class SingleEngine(Engine):
 
     def alive(self) -> bool:
         return True
+
+    def abort(self, code: int) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def finalize(self) -> None:
+        pass

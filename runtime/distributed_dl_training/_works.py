@@ -27,7 +27,7 @@ class Arithmetic(Protocol):
     postscale: float
 
 
-class Allreduce(Work):
+class Allreduce:
     """Tensors to be reduced; several of them if they were asked for as a group.
 
     sources: flat and contiguous, in this order in ``target``.
@@ -35,7 +35,7 @@ class Allreduce(Work):
     arena: the array that ``target`` is a segment of, if it lies in one.
     start: the target's first element in ``arena``.
 
-    ``_fusion`` carries several of these out together; ``run`` does nothing.
+    Several of these are carried out together: see ``_fusion``.
     """
 
     arena: Optional[Array] = None
@@ -55,6 +55,9 @@ class Allreduce(Work):
         """Note where in an arena its target lies; None: other ranks have one, and this one none."""
         self.arena, self.start = arena, start
         return self
+
+    def run(self, engine: Engine) -> None:
+        """Do nothing: Fusion carries it out, together with others."""
 
 
 def zeros(request: Request, local_rank: int) -> Allreduce:
@@ -76,11 +79,16 @@ def zeros(request: Request, local_rank: int) -> Allreduce:
     return Allreduce([target], target, op, 1.0, 1.0).in_arena(None, start)
 
 
-class Nothing(Work):
+class Nothing:
     """Only the agreement counts, as for a barrier; or all has been done and ``value`` is there."""
+
+    __slots__ = ("value",)
 
     def __init__(self, value: Any = None) -> None:
         self.value = value
+
+    def run(self, engine: Engine) -> None:
+        """Do nothing: to agree is to wait for everybody."""
 
 
 class Subset:

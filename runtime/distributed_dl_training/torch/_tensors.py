@@ -35,7 +35,7 @@ class Tensors:
     """
 
     views = False  # results for tensors on a device are copies
-    handle = TensorHandle
+    handle: Any = TensorHandle
 
     def read(self, tensor: Any) -> Local:
         refusal = _refusal(tensor)
