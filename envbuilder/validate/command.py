@@ -64,7 +64,6 @@ def looked_for(options: ValidateOptions) -> tuple[CheckInfo, ...]:
     given = {
         "recipe": options.compared.recipe,
         "site": options.compared.site,
-        "module": options.loaded,
         "run": options.proving.run,
     }
     return tuple(each for each in list_checks() if given.get(each.id.partition(".")[0], True))

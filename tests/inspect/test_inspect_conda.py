@@ -55,7 +55,7 @@ def test_a_package_for_any_python_as_conda_itself_records_it(conda: Made, check:
 
 
 def test_a_package_was_removed_by_force(conda: Made, check: Validate) -> None:
-    (conda.prefix / "conda-meta" / "python_abi-1.0-0.json").unlink()
+    (conda.prefix / "conda-meta" / "python_abi-1.0-0_cp311.json").unlink()
     (found,) = check(conda).findings
     assert found.id == "conda.requirement-missing"
     assert found.summary.startswith("pyyaml 1.0 depends on python_abi, ")

@@ -311,7 +311,7 @@ def test_conda_packages_with_their_channels(made: Made) -> None:
     assert set(recipe["conda-packages"]) == {
         "numpy ==2.2.1 0",
         "python ==3.11.7 0",
-        "python_abi ==1.0 0",
+        "python_abi ==1.0 0_cp311",
         "pyyaml ==1.0 0",
         "zlib ==1.3.1 0",
     }

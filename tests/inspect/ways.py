@@ -802,7 +802,7 @@ BROKEN: dict[str, Way] = {
     ),
     "conda: file removed": Way(conda(remove_package("yaml/loader.py")), "package.gone"),
     "conda: package removed by force": Way(
-        conda(remove("conda-meta/python_abi-1.0-0.json")), "conda.requirement-missing"
+        conda(remove("conda-meta/python_abi-1.0-0_cp311.json")), "conda.requirement-missing"
     ),
     "conda: package downgraded by force": Way(conda(depends), "conda.requirement-unmet"),
     "conda: pip over it": Way(conda(pip_over_conda), "conda.replaced-by-pip"),

@@ -101,6 +101,8 @@ def make(folder: Path) -> Made:
     command = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
     subprocess.run(command, check=True)
     made = Made(folder)
+    # Copies of it lie in other folders than this one names.
+    (made.prefix / "bin" / "activate").unlink()
     for name in DISTRIBUTIONS:
         for file in metadata.files(name) or ():
             source = Path(str(file.locate()))
@@ -178,6 +180,7 @@ def record(
     files: Sequence[Path],
     depends: Sequence[str] = (),
     version: str = "1.0",
+    build: str = "0",
 ) -> Path:
     """Write what conda writes of a package that it linked into the prefix."""
     paths: list[dict[str, Any]] = [
@@ -189,20 +192,21 @@ def record(
         }
         for path in files
     ]
-    value = {"name": name, "version": version, "build": "0", "depends": list(depends)}
+    value = {"name": name, "version": version, "build": build, "depends": list(depends)}
     value["paths_data"] = {"paths_version": 1, "paths": paths}
-    return made.write(made.prefix / "conda-meta" / f"{name}-{version}-0.json", json.dumps(value))
+    return made.write(
+        made.prefix / "conda-meta" / f"{name}-{version}-{build}.json", json.dumps(value)
+    )
 
 
 def as_conda(made: Made) -> Made:
     """Make of an environment one in which conda brought PyYAML, and pip the rest."""
     (made.prefix / "pyvenv.cfg").unlink()
-    (made.prefix / "bin" / "activate").unlink()
     info = made.metadata("pyyaml")
     files = [p for folder in (info, made.packages / "yaml") for p in folder.rglob("*")]
     abi = ["python_abi 1.* *_cp311", "__glibc >=2"]
     record(made, "pyyaml", [p for p in files if p.is_file()], abi)
-    record(made, "python_abi", [])
+    record(made, "python_abi", [], build="0_cp311")
     made.write(made.prefix / "conda-meta" / "history", "==> 2026-01-01 00:00:00 <==\n")
     return made
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 
 from ...inspect.facts import (
     OWN,
@@ -32,8 +33,8 @@ def _damaged(environment: Environment) -> Iterator[Violation]:
         yield Violation(f"{where}: {why}", (seen(where, "JSON", why),))
 
 
-def _parsed(text: str) -> tuple[str, str] | None:
-    """Return the name and the version of a MatchSpec; None for one of the machine, or for none.
+def _parsed(text: str) -> tuple[str, str, str] | None:
+    """Return name, version and build of a MatchSpec; None for one of the machine, or for none.
 
     Behind the name come version and build; in front there may be a channel. __glibc and its like
     are of the machine. Brackets hold other fields.
@@ -42,12 +43,14 @@ def _parsed(text: str) -> tuple[str, str] | None:
     name = _NAME.fullmatch(re.split(r"[ =<>!~]", spec, maxsplit=1)[0])
     if name is None or name[0].startswith("__"):
         return None
-    version, *_build = [*re.sub(r"([=<>!~|,]) +", r"\1", spec[name.end() :]).split(), "*"]
-    return name[0], re.sub(r"(?<=[\w.*])=[\w.*]+$", "", version)  # name=version=build
+    # name=version=build, or the three with blanks between them
+    rest = re.sub(r"(?<=[\w.*])=(?=[\w.*]+$)", " ", spec[name.end() :].strip())
+    version, build, *_ = [*re.sub(r"([=<>!~|,]) +", r"\1", rest).split(), "*", "*"]
+    return name[0], version, build
 
 
-def depends(environment: Environment) -> Iterator[tuple[InstalledCondaPackage, str, str, str]]:
-    """Yield who depends, the text of it, and the name and the version in that."""
+def depends(environment: Environment) -> Iterator[tuple[InstalledCondaPackage, str, str, str, str]]:
+    """Yield who depends, the text of it, and the name, the version and the build in that."""
     for each in environment.conda:
         for text in each.depends:
             parsed = _parsed(text)
@@ -93,7 +96,7 @@ def _requested_missing(environment: Environment) -> Iterator[Violation]:
 def _requested_unmet(environment: Environment) -> Iterator[Violation]:
     packages = {each.name: each for each in environment.conda}
     for file, field, text in requested(environment):
-        name, version = _parsed(text) or ("", "*")
+        name, version, _ = _parsed(text) or ("", "*", "*")
         package = packages.get(name)
         if package and spec_admits(package.version, version) is False:
             yield Violation(
@@ -156,7 +159,7 @@ def _half_done(environment: Environment) -> Iterator[Violation]:
 
 def _missing(environment: Environment) -> Iterator[Violation]:
     there = {each.name for each in environment.conda}
-    for each, text, name, _ in depends(environment):
+    for each, text, name, _, _ in depends(environment):
         if name not in there:
             yield Violation(
                 f"{each} depends on {name}, which is not installed",
@@ -165,13 +168,18 @@ def _missing(environment: Environment) -> Iterator[Violation]:
 
 
 def _other_version(environment: Environment) -> Iterator[Outcome]:
-    """Look at versions; builds are not compared."""
     there = {each.name: each for each in environment.conda}
-    for each, text, name, version in depends(environment):
+    for each, text, name, version, build in depends(environment):
         other = there.get(name)
         admitted = spec_admits(other.version, version) if other else True
         if admitted is None:
             yield Undecided("the requirement cannot be read", f"{each}: {text}")
+        same = other is None or not other.build or fnmatchcase(other.build, build)
+        if other is not None and admitted is not False and not same and not build.startswith("^"):
+            yield Violation(
+                f"{each} depends on {name} {version} {build}, build {other.build} is there",
+                (seen(environment.short(each.path), "depends", text),),
+            )
         if other is not None and admitted is False:
             yield Violation(
                 f"{each} depends on {name} {version}, {other.version} is there",

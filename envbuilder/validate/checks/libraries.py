@@ -13,7 +13,7 @@ from ...inspect.observation import seen
 from ...machine.host import is_folder
 from ...target_tools.elf import machine_words
 from ...target_tools.files import is_below
-from .owners import home_owner
+from .owners import foreign
 from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, check
 
 # The driver's libraries are on machines with a GPU alone; login nodes have none.
@@ -202,12 +202,8 @@ def _other_owner(environment: Environment) -> Iterator[Violation]:
     """Look at what the modules load from outside of the environment, each file once."""
     paths = {p: n for n in environment.libraries for p in n.tree.values() if p}
     for path, native in paths.items():
-        owner = home_owner(environment, path)
-        if owner:
-            yield Violation(
-                f"{environment.name(native.path)} loads {path}, in the home of {owner.name}",
-                (seen(path, "owner", owner.name),),
-            )
+        name = environment.name(native.path)
+        yield from foreign(environment, path, f"{name} loads", "owner")
 
 
 def _runpath_gone(environment: Environment) -> Iterator[Violation]:
@@ -250,7 +246,7 @@ CHECKS = (
         layer="loader",
         faults=("another owner",),
         severity="warning",
-        title="an extension module loads a library from the home of another user",
+        title="an extension module loads a library of another user",
         why="that user may change, remove or close it",
         fix="install the library into the environment, or load a module of the site",
         source=_LD_SO,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -36,41 +37,59 @@ def other_owner(environment: Environment, path: str | Path) -> Owner | None:
     return Owner(account.pw_name, os.path.realpath(account.pw_dir))
 
 
-def home_owner(environment: Environment, path: str | Path) -> Owner | None:
-    """Return the other user in whose home folder a path lies."""
+def foreign(
+    environment: Environment, path: str | Path, what: str, field: str
+) -> Iterator[Violation]:
+    """Yield that a path outside belongs to another user; *what* begins the summary.
+
+    A warning in that user's home folder, otherwise for information. A site's software usually
+    belongs to one user: the owner of the base Python is none to tell of.
+    """
     owner = other_owner(environment, path)
     real = os.path.realpath(path)
-    return owner if owner and owner.home != "/" and real.startswith(f"{owner.home}/") else None
+    private = owner is not None and owner.home != "/" and real.startswith(f"{owner.home}/")
+    base = environment.interpreter.real
+    if owner and (private or not base or owner != other_owner(environment, base)):
+        where = f", in the home of {owner.name}" if private else f" of {owner.name}"
+        place = (seen(path, field, owner.name),)
+        yield Violation(f"{what} {path}{where}", place, severity=None if private else "info")
 
 
 def _other_owner(environment: Environment) -> Iterator[Violation]:
     """Compare owner and permissions of the recorded files with those of the prefix."""
-    if environment.root:
-        return
-    try:
-        prefix = os.stat(environment.prefix)  # noqa: PTH116 - as its files below
-    except OSError:
-        return
-    for package in environment.installed:
-        foreign, closed = [], []
-        for file in package.files:
-            state = environment.states[file.path]
-            if state is None:
-                continue
-            # A group that shares the environment may write the files of all its members.
-            shared = state.st_gid == prefix.st_gid and state.st_mode & 0o020
-            if state.st_uid != prefix.st_uid and not shared:
-                foreign.append(seen(environment.short(file.path), "owner", state.st_uid))
-            if prefix.st_mode & ~state.st_mode & 0o444:
-                closed.append(
-                    seen(environment.short(file.path), "mode", oct(state.st_mode & 0o777))
+    prefix = None if environment.root else _state(str(environment.prefix))
+    for package in environment.installed if prefix else ():
+        paths = [file.path for file in package.files]
+        folders = {os.path.dirname(path): None for path in paths}  # noqa: PTH120 - thousands of them
+        states = {path: environment.states[path] for path in paths}
+        found = {**states, **{path: _state(path) for path in folders}}.items()
+        alien = [path for path, state in found if state and prefix and _is_alien(state, prefix)]
+        closed = [path for path, state in found if state and prefix and _is_closed(state, prefix)]
+        for files, words in ((alien, "of another owner"), (closed, "that not all users may read")):
+            if files:
+                yield Violation(
+                    f"{package} has {counted(len(files), 'file')} {words}",
+                    tuple(seen(environment.short(each), "owner or mode") for each in files),
                 )
-        if foreign:
-            summary = f"{package} has {counted(len(foreign), 'file')} of another owner"
-            yield Violation(summary, tuple(foreign))
-        if closed:
-            summary = f"{package} has {counted(len(closed), 'file')} that not all users may read"
-            yield Violation(summary, tuple(closed))
+
+
+def _is_alien(state: os.stat_result, prefix: os.stat_result) -> bool:
+    """Whether a file has another owner; a group that shares the environment may write them all."""
+    shared = state.st_gid == prefix.st_gid and state.st_mode & 0o020
+    return state.st_uid != prefix.st_uid and not shared
+
+
+def _is_closed(state: os.stat_result, prefix: os.stat_result) -> bool:
+    """Whether a file or folder lacks permissions for users who may enter the environment."""
+    needed = 0o555 if stat.S_ISDIR(state.st_mode) else 0o444
+    return bool(prefix.st_mode & ~state.st_mode & needed)
+
+
+def _state(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)  # noqa: PTH116 - thousands of them
+    except OSError:
+        return None
 
 
 CHECKS = (

@@ -13,7 +13,7 @@ from ...inspect.observation import seen
 from ...machine.host import LocalMachine, is_there, names_in
 from ...target_tools.distributions import ENDINGS
 from ...target_tools.elf import machine_words
-from ...target_tools.files import is_below, open_regular
+from ...target_tools.files import is_below, open_regular, text_or_none
 from ...target_tools.ld_so import Search
 from ...text import counted
 from .owners import other_owner
@@ -226,6 +226,7 @@ _STARTS = re.compile(
     rb"#!\s*(/[^\n]*?/python[0-9.]*)[\s\n]"
     rb"|#!/bin/sh\n\x27\x27\x27exec\x27 \"?(/[^\n\"]*?/python[0-9.]*)[\" ]"
 )
+_ACTIVATES = re.compile(r"\bVIRTUAL_ENV=[\"']?(/[^\"'$\n]+)")
 _FIRST_BYTES = 1000
 _MOST_SCRIPTS = 2000
 
@@ -234,6 +235,7 @@ def _moved(environment: Environment) -> Iterator[Outcome]:
     """Look for scripts that start a Python of another environment, or one that is gone."""
     if environment.kind == "Python prefix":
         return
+    yield from _activates(environment)
     own = os.path.realpath(environment.prefix / "bin")
     elsewhere: dict[Path, list[str]] = {}
     scripts = _scripts(environment.prefix / "bin")
@@ -266,6 +268,17 @@ def _moved(environment: Environment) -> Iterator[Outcome]:
                 tuple(seen(name, "#!", python) for name in names),
                 severity="error" if gone else None,
             )
+
+
+def _activates(environment: Environment) -> Iterator[Violation]:
+    """Compare the folder that bin/activate names, as it is written, with the environment's."""
+    path = environment.prefix / "bin" / "activate"
+    found = _ACTIVATES.search(text_or_none(environment.real(str(path))) or "")
+    named = environment.real(f"{environment.root}{found[1]}") if found else None
+    if found and named and named != environment.real(str(environment.prefix)):
+        yield Violation(
+            f"bin/activate activates {found[1]}", (seen("bin/activate", "VIRTUAL_ENV"),)
+        )
 
 
 def _is_absent(python: Path, environment: Environment) -> bool:

@@ -17,14 +17,14 @@ from ...inspect.reading import loaded_modules
 from ...machine.host import is_file, is_folder, names_in
 from ...target_tools.files import text_or_none
 from ...text import counted
-from .owners import home_owner
+from .owners import foreign
 from .protocol import Violation, check
 
 _MODULES = "https://modules.readthedocs.io/en/latest/module.html"
 
 
 def _gone(environment: Environment) -> Iterator[Violation]:
-    for each in environment.modules:
+    for each in _in_shell(environment):
         # A file of Lmod may be a link of a site; what it leads to counts.
         if each.file is not None and not is_file(Path(each.file)):
             yield Violation(
@@ -35,7 +35,7 @@ def _gone(environment: Environment) -> Iterator[Violation]:
 
 def _two_releases(environment: Environment) -> Iterator[Violation]:
     named: dict[str, list[str]] = defaultdict(list)
-    for each in environment.modules:
+    for each in _in_shell(environment):
         if "/" in each.name:
             named[each.name.rpartition("/")[0]].append(each.name)
     for those in named.values():
@@ -139,12 +139,8 @@ def _module_damaged(environment: Environment) -> Iterator[Violation]:
 
 def _module_owner(environment: Environment) -> Iterator[Violation]:
     for each in _in_shell(environment):
-        owner = home_owner(environment, each.file) if each.file else None
-        if each.file and owner:
-            yield Violation(
-                f"{each.name} is loaded from the home of {owner.name}",
-                (seen(each.file, "_LMFILES_", owner.name),),
-            )
+        if each.file:
+            yield from foreign(environment, each.file, f"{each.name} is loaded from", "_LMFILES_")
 
 
 def _half_loaded(environment: Environment) -> Iterator[Violation]:
@@ -237,7 +233,7 @@ CHECKS = (
         layer="modules",
         faults=("another owner",),
         severity="warning",
-        title="a loaded module comes from the home of another user",
+        title="a loaded module belongs to another user",
         why="that user decides which software the module loads, and may remove it",
         fix="load a module of the site, or copy the modulefile",
         source=_MODULES,

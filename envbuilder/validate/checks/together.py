@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from ...inspect.facts import Environment
+from ...inspect.facts import Environment, InstalledDistribution
 from ...inspect.loaded import Loaded, loaded
+from ...inspect.observation import seen
 from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, check
 
 _NCCL = re.compile(r"libnccl\.so\b")
-_CUDA = re.compile(r"libcudart(?:-[0-9a-f]+)?\.so\.(\d+)")
+_CUDA = re.compile(r"libcudart(-[0-9a-f]+)?\.so\.\d")
 # LLVM's OpenMP and Intel's, which is made of it; wheels put a hash behind the name of theirs. GNU's
 # libgomp does not mind others.
 _LLVM_OPENMP = re.compile(r"lib(iomp5|omp)(-[0-9a-f]+)?\.so\b")
@@ -59,15 +60,27 @@ def _two_nccls(environment: Environment) -> Iterator[Outcome]:
 
 
 def _two_cudas(environment: Environment) -> Iterator[Outcome]:
-    """Compare the series, which are in the sonames: libcudart.so.11.0 and libcudart.so.12."""
+    """Compare the series in sonames, libcudart.so.12, and in names of NVIDIA's packages."""
+    packages: dict[str, InstalledDistribution] = {}
+    for package in environment.distributions:
+        if found := re.fullmatch(r"nvidia-[a-z-]+-cu(\d\d)", package.key):
+            packages.setdefault(found[1], package)
+    if len(packages) > 1:
+        first, second, *_ = (packages[key] for key in sorted(packages))
+        yield Violation(
+            f"{first} and {second} are of two series of CUDA",
+            tuple(
+                seen(environment.short(each.path), "Name", each.name) for each in (first, second)
+            ),
+            confidence="possible",
+        )
     if not environment.native:
         yield Undecided(NOT_SEARCHED)
         return
     series: dict[str, Loaded] = {}
     for modules in loaded(environment, _CUDA).values():
         for each in modules:
-            found = _CUDA.match(each.name)
-            series.setdefault(found[1] if found else "", each)
+            series.setdefault(each.name.partition(".so.")[2].partition(".")[0], each)
     if len(series) > 1:
         one, other, *_ = (series[key] for key in sorted(series))
         yield from _of_two_modules(environment, one, other)

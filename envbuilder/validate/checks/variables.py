@@ -17,7 +17,7 @@ from ...inspect.packages import library_files
 from ...machine.host import is_folder, is_there, names_in
 from ...target_tools.elf import ElfError, Library, machine_words, read_library
 from ...target_tools.files import is_below
-from .owners import home_owner
+from .owners import foreign
 from .protocol import Violation, check
 from .shell import first_mpi
 
@@ -120,11 +120,7 @@ def _library(path: str) -> Library | None:
 
 def _other_owner(environment: Environment) -> Iterator[Violation]:
     for name, path in _named(environment):
-        owner = home_owner(environment, path)
-        if owner:
-            yield Violation(
-                f"{name} names {path}, in the home of {owner.name}", (seen(path, name, owner.name),)
-            )
+        yield from foreign(environment, path, f"{name} names", name)
 
 
 def _hidden(environment: Environment) -> Iterator[Violation]:
@@ -141,6 +137,7 @@ def _hidden(environment: Environment) -> Iterator[Violation]:
                 f"PYTHONPATH names {folder}, whose {modules[0]} hides the standard library's",
                 tuple(seen(f"{folder}/{name}", "PYTHONPATH") for name in modules),
             )
+        yield from _hidden_packages(environment, Path(folder))
     for path in entries(environment, "LD_PRELOAD"):
         library = _library(path)
         within = environment.brought.get((library and library.soname) or os.path.basename(path))  # noqa: PTH119
@@ -148,6 +145,25 @@ def _hidden(environment: Environment) -> Iterator[Violation]:
             yield Violation(
                 f"LD_PRELOAD loads {path}, not {environment.short(within)}",
                 (seen(path, "LD_PRELOAD", library.soname),),
+            )
+
+
+def _hidden_packages(environment: Environment, folder: Path) -> Iterator[Violation]:
+    """Look for modules without metadata; path.pythonpath reports packages that have it."""
+    known = {each.path for each in environment.folders if each.distributions}
+    own = {
+        name.partition("/")[0]: each
+        for each in environment.distributions
+        for name in each.recorded or ()
+        if name.endswith(".py")
+    }
+    for name in names_in(folder) if folder not in known else ():
+        hidden = own.get(name.removesuffix(".py")) or own.get(name)
+        package = is_there(folder / name / "__init__.py")
+        if hidden and (package or name.endswith(".py")) and hidden.path.parent != folder:
+            yield Violation(
+                f"PYTHONPATH names {folder}, whose {name} hides {hidden}",
+                (seen(folder / name, "PYTHONPATH"),),
             )
 
 
@@ -240,7 +256,7 @@ CHECKS = (
         layer="variables",
         faults=("another owner",),
         severity="warning",
-        title="a variable of this shell names a path in the home of another user",
+        title="a variable of this shell names a path of another user",
         why="that user decides which code runs, and may remove or close it",
         fix="install your own copy, or ask the site for a module",
         source=_LD_SO,
@@ -251,7 +267,7 @@ CHECKS = (
         layer="variables",
         faults=("hidden",),
         severity="warning",
-        title="PYTHONPATH hides the standard library, or LD_PRELOAD a library of the environment",
+        title="PYTHONPATH hides modules, or LD_PRELOAD a library of the environment",
         why="every program of this shell gets the other one",
         fix="unset the variable, or rename the module",
         source=_CMDLINE,
