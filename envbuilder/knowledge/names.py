@@ -61,9 +61,10 @@ _NEUTRAL = re.compile(
 )
 # Modules of EasyBuild beside those of the components that their names begin with.
 _OTHERS = frozenset({"cuda-python", "ucc-cuda", "ucx-cuda", "ucx-rocm"})
-# Python is below 4. Behind larger numbers are NVIDIA's SDK, containers and distributions:
-# cudatoolkit/21.9, pytorch/23.10-py3, python3/2022.01.
-_MAJORS = {"cuda": 19, "python": 3, "pytorch": 19, "tensorflow": 19}
+# Year and month are the release of NVIDIA's SDK, of a container or of a distribution, not of what
+# the name begins with: cudatoolkit/21.9, pytorch/23.10-py3, python3/2022.01.
+_DATED = frozenset({"cuda", "python", "pytorch", "tensorflow"})
+_DATE = re.compile(r"(20)?(19|2\d)(\.(0?[1-9]|1[0-2]))?(?![\d])")
 _FRAMEWORKS = frozenset({"tensorflow", "pytorch", "mxnet", "keras"})
 _WORD = re.compile(r"[-_]")
 # py37, cuda10.2 and gcc.9: a word and its release with at most a dot between them.
@@ -176,8 +177,7 @@ def _readings(
 
 
 def _is_release(component: str, release: str) -> bool:
-    major = re.match(r"\d+", release)
-    return major is None or int(major[0]) <= _MAJORS.get(component, int(major[0]))
+    return component not in _DATED or _DATE.match(release) is None
 
 
 def _software(part: str, aliases: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:

@@ -205,7 +205,9 @@ def test_bsub_takes_every_line_of_the_script(launcher: str, tmp_path: Path) -> N
     done = subprocess.run([bsub], input=text, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     line = "-n2 -r1 -g0 -a2 -c8 -bpacked:3"
-    assert (line if launcher == "jsrun" else "-n 4 --bind-to none") in done.stdout
+    assert (
+        line if launcher == "jsrun" else "-n 4 --bind-to core --map-by slot:PE=3"
+    ) in done.stdout
 
 
 @pytest.fixture
