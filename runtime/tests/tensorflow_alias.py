@@ -20,4 +20,6 @@ assert issubclass(MetricAverageCallback, tf.keras.callbacks.Callback)
 assert issubclass(hvd.MismatchError, HorovodInternalError)
 hvd.init()
 average = hvd.allreduce(tf.constant([3 * hvd.rank()], tf.int32))  # of 0 and 3, rounded down
+if not tf.executing_eagerly():  # TensorFlow 1
+    average = tf.compat.v1.Session().run(average)
 sys.stdout.write(f"averages of integers: {int(np.asarray(average)[0])}\n")
