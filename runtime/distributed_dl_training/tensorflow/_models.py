@@ -22,7 +22,7 @@ def allreduce(
 
     compression: Horovod's, without effect: the result has the dtype of ``value``.
     """
-    kind = _horovod.operation(_horovod.handle_average_backwards_compatibility(op, average))
+    kind = _horovod.combined_operation(op, average)
     return arrays.allreduce(value, name, kind, prescale_factor, postscale_factor)
 
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 from distributed_dl_training import _collectives, _session
 from distributed_dl_training._arrays import ARRAYS
 from distributed_dl_training._core import Op
-from distributed_dl_training._horovod import handle_average_backwards_compatibility, operation
+from distributed_dl_training._horovod import combined_operation, operation
 from distributed_dl_training._session import ProcessSet, global_process_set
 from distributed_dl_training.tensorflow._compression import Compression
 from distributed_dl_training.tensorflow._graph import (
@@ -81,7 +81,7 @@ def grouped_allreduce(
 
     Differentiable.  Raises as ``allreduce``.
     """
-    kind = operation(handle_average_backwards_compatibility(op, average))
+    kind = combined_operation(op, average)
     factors = (prescale_factor, postscale_factor)
     sparse = [at for at, each in enumerate(tensors) if isinstance(each, tf.IndexedSlices)]
     dense = [at for at in range(len(tensors)) if at not in set(sparse)]
