@@ -50,14 +50,9 @@ def grouped_allgather(
     label = collective_name(name, "allgather", inputs)
 
     def gather_arrays(arrays: List[Any]) -> List[Any]:
-        names = (
-            [label]
-            if len(arrays) == 1
-            else [part_name(label, index) for index in range(len(arrays))]
-        )
         handles = [
             _collectives.allgather(ARRAYS, array, part, process_set)
-            for array, part in zip(arrays, names)
+            for array, part in zip(arrays, _part_names(label, len(arrays)))
         ]
         return [handle.synchronize() for handle in handles]
 
@@ -69,6 +64,11 @@ def grouped_allgather(
         return run_collective(gather_arrays, values, [value.dtype for value in values], shapes)
 
     return differentiable(gather_tensors, local_rows, inputs)
+
+
+def _part_names(name: Optional[str], count: int) -> List[Optional[str]]:
+    """Return the names of the collectives of a group; a single one has the group's name."""
+    return [name] if count == 1 else [part_name(name, index) for index in range(count)]
 
 
 def _any_rows(tensor: Any) -> Any:
@@ -150,14 +150,9 @@ def broadcast_all(
     label = collective_name(name, "broadcast", inputs)
 
     def broadcast_arrays(arrays: List[Any]) -> List[Any]:
-        names = (
-            [label]
-            if len(arrays) == 1
-            else [part_name(label, index) for index in range(len(arrays))]
-        )
         handles = [
             _collectives.broadcast(ARRAYS, array, root_rank, part, process_set)
-            for array, part in zip(arrays, names)
+            for array, part in zip(arrays, _part_names(label, len(arrays)))
         ]
         return [handle.synchronize() for handle in handles]
 

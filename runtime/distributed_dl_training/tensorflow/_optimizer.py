@@ -14,7 +14,7 @@ from distributed_dl_training.tensorflow._tape import variables_of_layers
 Pairs = Sequence[Tuple[Any, Any]]
 
 
-class _Distributed:
+class _OptimizerMixin:
     """Mixin of all distributed optimizers.
 
     Attributes begin with ``_ddlt`` to avoid conflicts with those of the optimizer.
@@ -47,7 +47,7 @@ class _Distributed:
         return step() if accumulation is None else accumulation.apply(step, skip)
 
 
-class _SessionOptimizer(_Distributed):
+class _SessionOptimizer(_OptimizerMixin):
     """Mixin for tf.compat.v1.train.Optimizer: reduces gradients in ``compute_gradients``."""
 
     def compute_gradients(self, *arguments: Any, **options: Any) -> Any:
@@ -79,8 +79,8 @@ class _SessionOptimizer(_Distributed):
             return self._ddlt_apply(step, skip)
 
 
-class _KerasOptimizer(_Distributed):
-    """Mixin for the optimizers of Keras 1 and 2: reduces gradients in ``compute_gradients``."""
+class _KerasOptimizer(_OptimizerMixin):
+    """Mixin for the optimizers up to Keras 2: reduces gradients in ``compute_gradients``."""
 
     def get_gradients(self, loss: Any, params: Any) -> List[Any]:
         """Return the gradients of ``loss``, reduced over the ranks; Keras in graphs calls it."""
@@ -123,7 +123,7 @@ class _Variables(List[Any]):
         return self
 
 
-class _Keras3Optimizer(_Distributed):
+class _Keras3Optimizer(_OptimizerMixin):
     """Mixin for the optimizers of Keras 3: reduces gradients in ``apply``."""
 
     @property
@@ -241,7 +241,7 @@ def derive(optimizer_class: type) -> type:
     Raises ValueError if the class reduces gradients already, and TypeError if it is not an
     optimizer class.
     """
-    if issubclass(optimizer_class, _Distributed):
+    if issubclass(optimizer_class, _OptimizerMixin):
         raise ValueError(f"this {optimizer_class.__name__} is distributed already")
     names: Dict[str, Any] = {
         "__module__": optimizer_class.__module__,
