@@ -1,4 +1,7 @@
-"""What can carry data here, by Horovod's names: scripts ask before they choose."""
+"""What can carry data here, by Horovod's names: scripts ask before they choose.
+
+verbose: Horovod's, without effect.
+"""
 
 import importlib
 import importlib.util
@@ -7,7 +10,7 @@ from typing import Any
 from distributed_dl_training import _facts
 
 
-def mpi_built() -> bool:
+def mpi_built(verbose: bool = False) -> bool:
     """Tell whether mpi4py is installed."""
     return importlib.util.find_spec("mpi4py") is not None
 
@@ -17,7 +20,7 @@ def mpi_enabled() -> bool:
     return _facts.engine_name() == "mpi"
 
 
-def gloo_built() -> bool:
+def gloo_built(verbose: bool = False) -> bool:
     """Tell whether a torch with Gloo is installed."""
     return hasattr(_torch("torch.distributed"), "ProcessGroupGloo")
 
@@ -27,7 +30,7 @@ def gloo_enabled() -> bool:
     return _facts.engine_name() in ("gloo", "nccl")
 
 
-def nccl_built() -> int:
+def nccl_built(verbose: bool = False) -> int:
     """Return NCCL's version as one number, 21805 for 2.18.5; 0 without a torch with NCCL."""
     if not hasattr(_torch("torch.distributed"), "ProcessGroupNCCL"):
         return 0
@@ -38,22 +41,22 @@ def nccl_built() -> int:
     return int(major * 10000 + minor * 100 + patch)
 
 
-def cuda_built() -> bool:
+def cuda_built(verbose: bool = False) -> bool:
     """Tell whether a torch with CUDA is installed."""
     return getattr(getattr(_torch("torch"), "version", None), "cuda", None) is not None
 
 
-def rocm_built() -> bool:
+def rocm_built(verbose: bool = False) -> bool:
     """Tell whether a torch with ROCm is installed."""
     return getattr(getattr(_torch("torch"), "version", None), "hip", None) is not None
 
 
-def ddl_built() -> bool:
+def ddl_built(verbose: bool = False) -> bool:
     """Tell whether IBM's DDL can carry data: not by this runtime."""
     return False
 
 
-def ccl_built() -> bool:
+def ccl_built(verbose: bool = False) -> bool:
     """Tell whether Intel's oneCCL can carry data: not by this runtime."""
     return False
 

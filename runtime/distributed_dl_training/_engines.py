@@ -73,7 +73,10 @@ def _over_torch(name: str) -> Engine:
     if not has:
         raise EngineUnavailableError(f"this torch is built without {name}")
     if name == "nccl":
-        _need_gpu()
+        import torch
+
+        if not torch.cuda.is_available():  # before the ranks meet
+            raise EngineUnavailableError("the engine nccl needs a GPU, and torch can use none here")
     world = find_world()
     if name == "nccl":
         from distributed_dl_training._nccl import NcclEngine
@@ -82,11 +85,3 @@ def _over_torch(name: str) -> Engine:
     from distributed_dl_training._gloo import GlooEngine
 
     return GlooEngine(world, world.size)
-
-
-def _need_gpu() -> None:
-    """Raise EngineUnavailableError where torch can use no GPU, before the ranks meet."""
-    import torch
-
-    if not torch.cuda.is_available():
-        raise EngineUnavailableError("the engine nccl needs a GPU, and torch can use none here")

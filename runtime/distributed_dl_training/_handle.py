@@ -28,6 +28,7 @@ class Executor(Protocol):
 
     def wait(self, handle: "Handle") -> None:
         """Return when ``handle`` is done."""
+        raise NotImplementedError
 
 
 class Handle:

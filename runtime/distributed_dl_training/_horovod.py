@@ -81,12 +81,13 @@ def remove_process_set(process_set: _session.ProcessSet) -> bool:
 
 
 def handle_average_backwards_compatibility(op: Any, average: Optional[bool]) -> Any:
-    """Return the operation that both mean together.  Raises ValueError for both."""
+    """Return the operation that ``op`` and ``average`` mean.  Raises ValueError for both."""
     if average is None:
         return Op.AVERAGE if op is None else op
     if op is not None:
         raise ValueError("The op parameter supersedes average. Please provide only one of them.")
-    warnings.warn("average is deprecated: use op", DeprecationWarning, stacklevel=2)
+    # Names the line of the program: below it are a collective and ``combined_operation``.
+    warnings.warn("average is deprecated: use op", DeprecationWarning, stacklevel=4)
     return Op.AVERAGE if average else Op.SUM
 
 
@@ -148,6 +149,14 @@ def operation(op: Any) -> Any:
     if type(op) is int and 0 <= op < len(_OPERATIONS) and _session.horovod_rules():
         return _OPERATIONS[op]
     return op
+
+
+def combined_operation(op: Any, average: Optional[bool]) -> Any:
+    """Return what ``op``, also as Horovod's integer, and the deprecated ``average`` mean.
+
+    Raises ValueError if both are given.
+    """
+    return operation(handle_average_backwards_compatibility(op, average))
 
 
 # What the modules of ``horovod`` take from here instead of from ours.

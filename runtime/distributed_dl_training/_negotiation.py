@@ -390,7 +390,7 @@ class Negotiation:
         its requests; then the text of each different request, from the lowest rank that has it.
         """
         size, me = self._engine.size, self._engine.rank
-        mine = {_record(handle): handle for handle in new}
+        mine = {_head(_text(handle)): handle for handle in new}
         listed = b"".join(mine)
         heads = self._gather(_head(listed), [_HEAD] * size, since)
         ranks: Dict[bytes, int] = {}
@@ -480,7 +480,3 @@ def _length(head: bytes) -> int:
 
 def _text(handle: Handle) -> bytes:
     return encode([(handle.label, handle.request)])
-
-
-def _record(handle: Handle) -> bytes:
-    return _head(_text(handle))

@@ -56,7 +56,7 @@ def recipe(
         raise ValueError(getattr(op, "reason", f"op must be one of ours, not {op!r}"))
     named = name_parameters(parameters, named_parameters)
     if options.factors != (1.0, 1.0) and op is not Op.AVERAGE:
-        raise ValueError("gradient_predivide_factor goes with op=Average only")
+        raise ValueError("gradient_predivide_factor requires op=Average")
     if options.passes < 1:
         raise ValueError("backward_passes_per_step must be at least 1")
     return Recipe(framework, named, num_groups, groups, options)

@@ -26,19 +26,19 @@ def case(function: Callable[[], None]) -> Callable[[], None]:
 
 
 def values_of(build: Callable[[], Any]) -> List[Any]:
-    """Return what ``build`` gives, as arrays, in each mode that this TensorFlow has."""
+    """Return the results of ``build`` as arrays, in each mode of this TensorFlow."""
     if not tf.executing_eagerly():
         with tf.Graph().as_default(), tf.compat.v1.Session() as session:
             results = build()
             session.run(tf.compat.v1.global_variables_initializer())
             session.run(tf.compat.v1.local_variables_initializer())
             return [session.run(results)]
-    to_arrays = lambda results: tf.nest.map_structure(lambda each: each.numpy(), results)  # noqa: E731
+    to_arrays = lambda results: tf.nest.map_structure(lambda value: value.numpy(), results)  # noqa: E731
     return [to_arrays(build()), to_arrays(tf.function(build)())]
 
 
-def own(*shape: int, dtype: str = "float32") -> Any:
-    """Return values of this rank: (rank + 1) times those of rank 0."""
+def rank_values(*shape: int, dtype: str = "float32") -> Any:
+    """Return this rank's values: (rank + 1) times the values of rank 0."""
     count = int(np.prod(shape))
     return (np.arange(1, count + 1).reshape(shape) * (hvd.rank() + 1)).astype(dtype)
 
@@ -52,42 +52,51 @@ def reduction(array: Any, **options: Any) -> Callable[[], Any]:
 
 
 @case
-def reduces() -> None:
-    first = np.arange(1, 7).reshape(2, 3)
+def reduces_tensors() -> None:
+    base = np.arange(1, 7).reshape(2, 3)
     for dtype in ("float16", "float32", "float64", "int32", "int64", "uint8"):
-        tensor = own(2, 3, dtype=dtype)
-        for got in values_of(reduction(tensor, op=hvd.Sum)):
-            assert got.dtype == dtype and got.shape == (2, 3)
-            np.testing.assert_array_equal(got, first * ranks_sum())
-    for got in values_of(lambda: hvd.allreduce(tf.constant(own(2, 3)))):
-        np.testing.assert_allclose(got, first * ranks_sum() / hvd.size(), rtol=1e-6)
+        tensor = rank_values(2, 3, dtype=dtype)
+        for output in values_of(reduction(tensor, op=hvd.Sum)):
+            assert output.dtype == dtype and output.shape == (2, 3)
+            np.testing.assert_array_equal(output, base * ranks_sum())
+    for output in values_of(lambda: hvd.allreduce(tf.constant(rank_values(2, 3)))):
+        np.testing.assert_allclose(output, base * ranks_sum() / hvd.size(), rtol=1e-6)
     for op, factor in ((hvd.Min, 1), (hvd.Max, hvd.size())):
-        for got in values_of(reduction(own(2, 3), op=op)):
-            np.testing.assert_array_equal(got, first * factor)
-    for got in values_of(lambda: hvd.allreduce(tf.constant(3.0), op=hvd.Sum, prescale_factor=2.0)):
-        assert got.shape == () and got == 6 * hvd.size()
+        for output in values_of(reduction(rank_values(2, 3), op=op)):
+            np.testing.assert_array_equal(output, base * factor)
+    for output in values_of(
+        lambda: hvd.allreduce(tf.constant(3.0), op=hvd.Sum, prescale_factor=2.0)
+    ):
+        assert output.shape == () and output == 6 * hvd.size()
 
 
 @case
 def reduces_groups_of_several_dtypes() -> None:
     def build() -> Any:
-        tensors = [own(3), own(2, dtype="float64"), own(4), own(1, dtype="int32")]
-        return hvd.grouped_allreduce([tf.constant(each) for each in tensors], op=hvd.Sum)
+        tensors = [
+            rank_values(3),
+            rank_values(2, dtype="float64"),
+            rank_values(4),
+            rank_values(1, dtype="int32"),
+        ]
+        return hvd.grouped_allreduce([tf.constant(tensor) for tensor in tensors], op=hvd.Sum)
 
-    for got in values_of(build):
-        for each, length, dtype in zip(got, (3, 2, 4, 1), ("f4", "f8", "f4", "i4")):
-            assert each.dtype == np.dtype(dtype)
-            np.testing.assert_array_equal(each, np.arange(1, length + 1) * ranks_sum())
+    for output in values_of(build):
+        for array, length, dtype in zip(output, (3, 2, 4, 1), ("f4", "f8", "f4", "i4")):
+            assert array.dtype == np.dtype(dtype)
+            np.testing.assert_array_equal(array, np.arange(1, length + 1) * ranks_sum())
 
 
 @case
-def compresses() -> None:
+def compresses_to_float16() -> None:
     def build() -> Any:
-        return hvd.allreduce(tf.constant(own(4)), compression=hvd.Compression.fp16, op=hvd.Sum)
+        return hvd.allreduce(
+            tf.constant(rank_values(4)), compression=hvd.Compression.fp16, op=hvd.Sum
+        )
 
-    for got in values_of(build):
-        assert got.dtype == np.float32
-        np.testing.assert_array_equal(got, np.arange(1, 5) * ranks_sum())
+    for output in values_of(build):
+        assert output.dtype == np.float32
+        np.testing.assert_array_equal(output, np.arange(1, 5) * ranks_sum())
 
 
 @case
@@ -96,17 +105,17 @@ def gathers_rows() -> None:
         rows = np.full((hvd.rank() + 1, 2), hvd.rank(), dtype=np.float32)
         return hvd.allgather(tf.constant(rows)), hvd.grouped_allgather([tf.constant(rows)] * 2)
 
-    want = np.concatenate([np.full((each + 1, 2), each) for each in range(hvd.size())])
-    for one, two in values_of(build):
-        for each in (one, *two):
-            np.testing.assert_array_equal(each, want)
+    expected = np.concatenate([np.full((rank + 1, 2), rank) for rank in range(hvd.size())])
+    for single, group in values_of(build):
+        for rows in (single, *group):
+            np.testing.assert_array_equal(rows, expected)
 
 
 @case
-def broadcasts() -> None:
+def broadcasts_from_last_rank() -> None:
     root = hvd.size() - 1
-    for got in values_of(lambda: hvd.broadcast(tf.constant(own(3)), root)):
-        np.testing.assert_array_equal(got, np.arange(1, 4) * (root + 1))
+    for output in values_of(lambda: hvd.broadcast(tf.constant(rank_values(3)), root)):
+        np.testing.assert_array_equal(output, np.arange(1, 4) * (root + 1))
 
 
 @case
@@ -117,30 +126,32 @@ def exchanges_rows() -> None:
         rows = tf.constant(np.repeat(np.arange(size) + 10 * rank, 2).astype(np.float32))
         return hvd.alltoall(rows, splits=tf.constant([2] * size)), hvd.alltoall(rows)
 
-    want = np.repeat(10 * np.arange(size) + rank, 2)
+    expected = np.repeat(10 * np.arange(size) + rank, 2)
     for (rows, counts), plain in values_of(build):
-        np.testing.assert_array_equal(rows, want)
+        np.testing.assert_array_equal(rows, expected)
         np.testing.assert_array_equal(counts, [2] * size)
-        np.testing.assert_array_equal(plain, want)
+        np.testing.assert_array_equal(plain, expected)
 
 
 @case
-def scatters() -> None:
+def scatters_rows() -> None:
     size, rank = hvd.size(), hvd.rank()
 
     def build() -> Any:
-        tensor = tf.constant(own(2 * size, 3))
+        tensor = tf.constant(rank_values(2 * size, 3))
         options = {"op": hvd.Sum}
         return hvd.reducescatter(tensor, **options), hvd.grouped_reducescatter([tensor], **options)
 
-    want = np.arange(1, 6 * size + 1).reshape(2 * size, 3)[2 * rank : 2 * rank + 2] * ranks_sum()
-    for one, (other,) in values_of(build):
-        np.testing.assert_array_equal(one, want)
-        np.testing.assert_array_equal(other, want)
+    expected = (
+        np.arange(1, 6 * size + 1).reshape(2 * size, 3)[2 * rank : 2 * rank + 2] * ranks_sum()
+    )
+    for single, (member,) in values_of(build):
+        np.testing.assert_array_equal(single, expected)
+        np.testing.assert_array_equal(member, expected)
 
 
 @case
-def gradients_flow() -> None:
+def computes_gradients() -> None:
     size, rank = hvd.size(), hvd.rank()
 
     def gradient(collective: Callable[[Any], Any], rows: int) -> Callable[[], Any]:
@@ -162,26 +173,26 @@ def gradients_flow() -> None:
         (lambda x: hvd.alltoall(x, splits=[1] * size)[0], size, None),
         (lambda x: hvd.reducescatter(x, op=hvd.Sum), size, None),
     ]
-    for number, (collective, rows, want) in enumerate(cases):
-        for got in values_of(gradient(collective, rows)):
-            assert got.shape == (rows, 2), (number, got.shape)
-            if want is None:  # the gradient of row i comes from rank i
+    for number, (collective, rows, expected) in enumerate(cases):
+        for output in values_of(gradient(collective, rows)):
+            assert output.shape == (rows, 2), (number, output.shape)
+            if expected is None:  # the gradient of row i comes from rank i
                 factor = size if number == 5 else 1
-                want_rows = factor * np.arange(1, size + 1).reshape(size, 1) * np.ones((1, 2))
-                np.testing.assert_allclose(got, want_rows)
+                expected_rows = factor * np.arange(1, size + 1).reshape(size, 1) * np.ones((1, 2))
+                np.testing.assert_allclose(output, expected_rows)
             else:
-                np.testing.assert_allclose(got, np.full((rows, 2), float(want)))
+                np.testing.assert_allclose(output, np.full((rows, 2), float(expected)))
 
 
 @case
-def slices_are_gathered() -> None:
+def gathers_rows_of_slices() -> None:
     def build() -> Any:
         values = np.full((1, 2), hvd.rank() + 1.0, dtype=np.float32)
         slices = tf.IndexedSlices(
             tf.constant(values), tf.constant([hvd.rank()]), tf.constant([9, 2])
         )
-        reduced = hvd.allreduce(slices, op=hvd.Sum)
-        return reduced.values, reduced.indices
+        output = hvd.allreduce(slices, op=hvd.Sum)
+        return output.values, output.indices
 
     for values, indices in values_of(build):
         np.testing.assert_array_equal(indices, np.arange(hvd.size()))
@@ -189,32 +200,34 @@ def slices_are_gathered() -> None:
 
 
 @case
-def process_sets_reduce_alone() -> None:
+def reduces_in_process_sets() -> None:
     if hvd.size() == 1:
         return
-    first = hvd.add_process_set([0])
-    if first.included():
-        for got in values_of(lambda: hvd.allreduce(tf.constant(own(3)), process_set=first)):
-            np.testing.assert_array_equal(got, [1, 2, 3])
-    hvd.remove_process_set(first)
+    process_set = hvd.add_process_set([0])
+    if process_set.included():
+        for output in values_of(
+            lambda: hvd.allreduce(tf.constant(rank_values(3)), process_set=process_set)
+        ):
+            np.testing.assert_array_equal(output, [1, 2, 3])
+    hvd.remove_process_set(process_set)
 
 
 @case
-def numbers_are_tensors() -> None:
-    for got in values_of(lambda: (hvd.rank_op(), hvd.size_op(), hvd.local_rank_op())):
-        assert tuple(got) == (hvd.rank(), hvd.size(), hvd.local_rank())
+def returns_ranks_as_tensors() -> None:
+    for output in values_of(lambda: (hvd.rank_op(), hvd.size_op(), hvd.local_rank_op())):
+        assert tuple(output) == (hvd.rank(), hvd.size(), hvd.local_rank())
 
 
 @case
-def objects_travel() -> None:
+def moves_objects() -> None:
     assert hvd.broadcast_object({"rank": hvd.rank()}, 0) == {"rank": 0}
     assert hvd.allgather_object(hvd.rank()) == list(range(hvd.size()))
 
 
 @case
-def mismatches_are_errors() -> None:
+def reports_mismatches() -> None:
     try:
-        values_of(lambda: hvd.allreduce(tf.constant(own(2 + hvd.rank())), name="differs"))
+        values_of(lambda: hvd.allreduce(tf.constant(rank_values(2 + hvd.rank())), name="differs"))
     except (hvd.MismatchError, tf.errors.OpError) as error:
         assert "differs" in str(error), error
     else:

@@ -15,6 +15,6 @@ with graph.as_default(), tf.compat.v1.Session() as session:
     results = []
     for name in names:
         # Each depends on the one before, as in a graph whose executor has chosen that order.
-        with tf.control_dependencies([each.op for each in results]):
+        with tf.control_dependencies([result.op for result in results]):
             results.append(hvd.allreduce(tf.ones(3), name=name))
     session.run(results)

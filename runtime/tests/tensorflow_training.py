@@ -28,7 +28,7 @@ def case(function: Callable[[], None]) -> Callable[[], None]:
 
 
 def eager(function: Callable[[], None]) -> Callable[[], None]:
-    """Leave out a case for the eager mode where TensorFlow 1 runs."""
+    """Register a case of the eager mode; TensorFlow 1 skips it."""
     return case(function) if EAGER else function
 
 
@@ -50,7 +50,7 @@ def network(seed: int = 3) -> Any:
     )
     model.build((None, 5))
     model.set_weights(
-        [random.randn(*each.shape).astype(np.float32) for each in model.get_weights()]
+        [random.randn(*value.shape).astype(np.float32) for value in model.get_weights()]
     )
     return model
 
@@ -59,16 +59,16 @@ def compile_with(model: Any, hvd_keras: Any, optimizer: Any) -> None:
     model.compile(optimizer=hvd_keras.DistributedOptimizer(optimizer), loss="mse")
 
 
-def close(weights: List[Any], others: List[Any]) -> None:
-    for one, other in zip(weights, others):
-        np.testing.assert_allclose(one, other, rtol=ROUNDING, atol=ROUNDING)
+def assert_close(weights: List[Any], expected: List[Any]) -> None:
+    for weight, value in zip(weights, expected):
+        np.testing.assert_allclose(weight, value, rtol=ROUNDING, atol=ROUNDING)
 
 
 def loss_of(model: Any, x: Any, y: Any) -> Any:
     return tf.reduce_mean(tf.square(model(x) - y))
 
 
-def trained_alone(make: Callable[[], Any], steps: int) -> List[Any]:
+def train_on_one_rank(make: Callable[[], Any], steps: int) -> List[Any]:
     """Train on whole batches without the runtime; return the weights."""
     model, optimizer = network(), make()
     for step in range(steps):
@@ -103,7 +103,7 @@ def tapes_train_like_one_rank() -> None:
             run = tf.function(step) if compiled else step
             for number in range(4):
                 run(*map(tf.constant, map(share, batch(number))))
-            close(model.get_weights(), trained_alone(make, 4))
+            assert_close(model.get_weights(), train_on_one_rank(make, 4))
 
 
 @eager
@@ -116,9 +116,9 @@ def groups_give_the_same() -> None:
         with tf.GradientTape() as tape:
             loss = loss_of(model, x, y)
         tape = hvd.DistributedGradientTape(tape, groups=groups)
-        results.append([each.numpy() for each in tape.gradient(loss, variables)])
-    for other in results[1:]:
-        close(other, results[0])
+        results.append([gradient.numpy() for gradient in tape.gradient(loss, variables)])
+    for gradients in results[1:]:
+        assert_close(gradients, results[0])
 
 
 @eager
@@ -128,9 +128,9 @@ def local_variables_stay_local() -> None:
         loss = (local + shared) * (hvd.rank() + 1.0)
     tape = hvd.DistributedGradientTape(tape, op=hvd.Sum)
     tape.register_local_source(local)
-    alone, together = tape.gradient(loss, [local, shared])
-    np.testing.assert_allclose(float(alone), (hvd.rank() + 1.0) / hvd.size(), rtol=1e-6)
-    assert float(together) == hvd.size() * (hvd.size() + 1) / 2
+    local_gradient, shared_gradient = tape.gradient(loss, [local, shared])
+    np.testing.assert_allclose(float(local_gradient), (hvd.rank() + 1.0) / hvd.size(), rtol=1e-6)
+    assert float(shared_gradient) == hvd.size() * (hvd.size() + 1) / 2
 
 
 @eager
@@ -142,8 +142,8 @@ def fit_trains_like_one_rank() -> None:
         model.set_weights(network().get_weights())
         model.compile(optimizer=hvd_keras.DistributedOptimizer(make()), loss="mse")
         pairs = [batch(number) for number in range(4)]
-        x = np.concatenate([share(each) for each, _ in pairs])
-        y = np.concatenate([share(each) for _, each in pairs])
+        x = np.concatenate([share(inputs) for inputs, _ in pairs])
+        y = np.concatenate([share(targets) for _, targets in pairs])
         callbacks = [
             hvd_keras.callbacks.BroadcastGlobalVariablesCallback(0),
             hvd_keras.callbacks.MetricAverageCallback(),
@@ -152,9 +152,9 @@ def fit_trains_like_one_rank() -> None:
         history = model.fit(
             x, y, batch_size=rows, epochs=1, shuffle=False, verbose=0, callbacks=callbacks
         )
-        close(model.get_weights(), trained_alone(make, 4))
+        assert_close(model.get_weights(), train_on_one_rank(make, 4))
         losses = hvd.allgather_object(history.history["loss"])
-        assert all(each == losses[0] for each in losses), losses
+        assert all(loss == losses[0] for loss in losses), losses
 
 
 @eager
@@ -166,9 +166,9 @@ def callbacks_broadcast() -> None:
     x, y = map(share, batch(0))
     callback = hvd_keras.callbacks.BroadcastGlobalVariablesCallback(0)
     model.fit(x, y, batch_size=3, epochs=2, verbose=0, callbacks=[callback])
-    everyones = hvd.allgather_object(model.get_weights())
-    for other in everyones[1:]:
-        close(other, everyones[0])
+    rank_weights = hvd.allgather_object(model.get_weights())
+    for weights in rank_weights[1:]:
+        assert_close(weights, rank_weights[0])
 
 
 @eager
@@ -180,7 +180,7 @@ def variables_are_broadcast_in_functions() -> None:
         hvd.broadcast_variables([*model.variables, plain], root_rank=hvd.size() - 1)
 
     broadcast()
-    close(model.get_weights(), network(seed=hvd.size() - 1).get_weights())
+    assert_close(model.get_weights(), network(seed=hvd.size() - 1).get_weights())
     assert float(plain) == hvd.size() - 1
     optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.1))
     assert len(optimizer.variables()) > 0
@@ -233,10 +233,10 @@ def passes_add_up() -> None:
             run(tf.constant(x[:half]), tf.constant(y[:half]))
             before = model.get_weights()
             if number:
-                close(before, after)  # noqa: F821 - of the step before
+                assert_close(before, after)  # noqa: F821 - of the step before
             run(tf.constant(x[half:]), tf.constant(y[half:]))
             after = model.get_weights()
-        close(after, trained_alone(make, 3))
+        assert_close(after, train_on_one_rank(make, 3))
 
 
 @eager
@@ -251,24 +251,24 @@ def models_are_saved_without_the_runtime() -> None:
     model.save(path)
     plain = tf.keras.models.load_model(path)
     assert not hasattr(plain.optimizer, "_ddlt_reducer"), type(plain.optimizer)
-    close(plain.get_weights(), model.get_weights())
+    assert_close(plain.get_weights(), model.get_weights())
     again = hvd_keras.load_model(path)
     assert int(again.optimizer.iterations) == int(model.optimizer.iterations)
     again.fit(x, y, epochs=1, verbose=0)
     model.fit(x, y, epochs=1, verbose=0)
-    close(again.get_weights(), model.get_weights())
+    assert_close(again.get_weights(), model.get_weights())
 
 
 def session_graph(make: Callable[[], Any], shape: Tuple[int, int]) -> Dict[str, Any]:
     x = tf.compat.v1.placeholder(tf.float32, shape)
     y = tf.compat.v1.placeholder(tf.float32, (shape[0], 1))
     random = np.random.RandomState(5)
-    first = tf.compat.v1.get_variable("first", initializer=random.randn(5, 7).astype(np.float32))
-    second = tf.compat.v1.get_variable("second", initializer=random.randn(7, 1).astype(np.float32))
-    loss = tf.reduce_mean(tf.square(tf.matmul(tf.tanh(tf.matmul(x, first)), second) - y))
+    hidden = tf.compat.v1.get_variable("first", initializer=random.randn(5, 7).astype(np.float32))
+    output = tf.compat.v1.get_variable("second", initializer=random.randn(7, 1).astype(np.float32))
+    loss = tf.reduce_mean(tf.square(tf.matmul(tf.tanh(tf.matmul(x, hidden)), output) - y))
     counter = tf.compat.v1.train.get_or_create_global_step()
     train = make().minimize(loss, global_step=counter)
-    return {"x": x, "y": y, "train": train, "weights": [first, second], "loss": loss}
+    return {"x": x, "y": y, "train": train, "weights": [hidden, output], "loss": loss}
 
 
 @case
@@ -282,7 +282,7 @@ def sessions_train_like_one_rank() -> None:
         for number in range(4):
             x, y = batch(number)
             session.run(graph["train"], {graph["x"]: x, graph["y"]: y})
-        alone = session.run(graph["weights"])
+        expected = session.run(graph["weights"])
     for passes in (1, 2):
         options = {"backward_passes_per_step": passes, "average_aggregated_gradients": True}
         rows = 24 // hvd.size() // passes
@@ -299,7 +299,7 @@ def sessions_train_like_one_rank() -> None:
                         feed = {graph["x"]: x[rows_of], graph["y"]: y[rows_of]}
                         monitored.run(graph["train"], feed)
                 distributed = monitored.run(graph["weights"])
-        close(distributed, alone)
+        assert_close(distributed, expected)
 
 
 @case

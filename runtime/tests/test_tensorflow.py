@@ -1,4 +1,4 @@
-"""TensorFlow's API in jobs: what is promised, and how training goes; skipped without TensorFlow."""
+"""Jobs that test TensorFlow's API: its contract and training; skipped without TensorFlow."""
 
 import importlib.util
 import os
@@ -33,7 +33,7 @@ def test_contract(ranks: int) -> None:
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_training_equals_one_rank(ranks: int) -> None:
+def test_training_equals_training_on_one_rank(ranks: int) -> None:
     run_cases("tensorflow_training.py", ranks)
 
 
@@ -54,8 +54,8 @@ def test_horovod_alias_uses_the_rules_of_horovod() -> None:
     assert outcome.output.count("averages of integers: 1") == 2, outcome.output
 
 
-def test_order_of_nodes_that_differs_ends_in_a_clear_error() -> None:
-    """Nodes run one after the other: where ranks wait for different ones, the job must end."""
+def test_different_order_of_nodes_raises_stall_error() -> None:
+    """A rank runs one node at a time: if ranks wait for different nodes, the job must end."""
     environ = {"DDLT_STALL_CHECK_TIME_SECONDS": "2", "DDLT_STALL_SHUTDOWN_TIME_SECONDS": "6"}
     outcome = mpi_job(2, "tensorflow_order.py", environ=environ, limit=90)
     assert outcome.code not in (0, None), outcome.output
@@ -64,7 +64,7 @@ def test_order_of_nodes_that_differs_ends_in_a_clear_error() -> None:
 
 def test_import_without_tensorflow_names_it() -> None:
     code = "import sys; sys.modules['tensorflow'] = None; import distributed_dl_training.tensorflow"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], stderr=subprocess.PIPE, universal_newlines=True
     )
-    assert done.returncode == 1 and "tensorflow" in done.stderr.splitlines()[-1]
+    assert process.returncode == 1 and "tensorflow" in process.stderr.splitlines()[-1]

@@ -120,7 +120,7 @@ class Job:
             poller.register(reader, select.POLLIN)
         for fd, _ in poller.poll(100):
             if fd == reader:
-                self._input.pass_on(self._peer_of(0))
+                self._input.pass_on(next(peer for peer in self.peers if 0 in peer.ranks))
             elif fd in living:
                 self._hear(living[fd])
             elif fd == wake:
@@ -171,9 +171,6 @@ class Job:
         for peer in there:
             if peer.ranks != [MPI_LAUNCHER]:
                 peer.give(self._task(peer))
-
-    def _peer_of(self, rank: int) -> Peer:
-        return next(peer for peer in self.peers if rank in peer.ranks)
 
     def _take(self, peer: Peer, frame: Frame) -> None:
         if frame.kind in "oe":

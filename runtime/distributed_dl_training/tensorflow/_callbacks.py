@@ -1,4 +1,4 @@
-"""What the callbacks do; each Keras derives its own classes from these and its own Callback."""
+"""Base classes of the callbacks; the modules of Keras 2 and 3 add their own Callback."""
 
 import sys
 import warnings
@@ -16,21 +16,21 @@ from distributed_dl_training.tensorflow._variables import (
 
 
 class BroadcastGlobalVariables:
-    """Gives every rank the root's variables after the first batch, when all of them exist."""
+    """Broadcasts the root's variables after the first batch, when all of them exist."""
 
     model: Any
 
     def __init__(
         self, root_rank: int = 0, device: str = "", local_variables: Iterable[Any] = ()
     ) -> None:
-        """local_variables: belong to each rank alone; device: Horovod's, without effect."""
+        """local_variables: are not broadcast; device: Horovod's, without effect."""
         super().__init__()
         self.root_rank = root_rank
         self.broadcast_done = False
         self._local = list(local_variables or ())
 
     def register_local_var(self, variable: Any) -> None:
-        """Leave out a variable that belongs to this rank alone."""
+        """Do not broadcast a local variable."""
         self._local.append(variable)
 
     def on_batch_end(self, batch: int, logs: Optional[Dict[str, Any]] = None) -> None:
@@ -52,8 +52,8 @@ class BroadcastGlobalVariables:
 def _variables_of(optimizer: Any) -> Iterable[Any]:
     """Return an optimizer's variables: a method up to Keras 2, a property of Keras 3."""
     variables = getattr(optimizer, "variables", ())
-    listed: Iterable[Any] = variables() if callable(variables) else variables
-    return listed
+    result: Iterable[Any] = variables() if callable(variables) else variables
+    return result
 
 
 class MetricAverage:
@@ -64,7 +64,7 @@ class MetricAverage:
         super().__init__()
 
     def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
-        """Replace the values in ``logs``."""
+        """Replace the values in ``logs`` by their averages."""
         metrics = {} if logs is None else logs
         names = sorted(metrics)
         values = numpy.array([float(metrics[name]) for name in names], dtype=numpy.float64)
@@ -77,7 +77,7 @@ class LearningRateSchedule:
     """Multiplies the initial learning rate by a factor that depends on the epoch.
 
     Momentum is corrected for a changed rate (Goyal et al. 2017, section 2.2) where the optimizer
-    has it as a variable; Keras 3 has a number, which a compiled step does not read again.
+    keeps it in a variable.  Keras 3 keeps a number, which a compiled step does not read again.
     """
 
     model: Any
@@ -93,13 +93,13 @@ class LearningRateSchedule:
         momentum_correction: bool = True,
         steps_per_epoch: Optional[int] = None,
     ) -> None:
-        """Take the schedule.
+        """Configure the schedule.
 
         multiplier: a function of the epoch, or the factor for each epoch after ``start_epoch``.
         staircase: change the rate once an epoch, else with each batch.
-        steps_per_epoch: needed without staircase where Keras does not tell it.
+        steps_per_epoch: required without staircase if Keras does not report it.
 
-        Raises ValueError without an initial rate.
+        Raises ValueError if ``initial_lr`` is None.
         """
         super().__init__()
         if initial_lr is None:
@@ -118,18 +118,18 @@ class LearningRateSchedule:
         self._momentum: Optional[float] = None
 
     def on_train_begin(self, logs: Optional[Dict[str, Any]] = None) -> None:
-        """Find the number of steps.  Raises ValueError if it is needed and not known."""
+        """Set the number of steps.  Raises ValueError if it is required and unknown."""
         if self.steps_per_epoch is None:
             self.steps_per_epoch = self.params.get("steps")
         if not self.staircase and not self.steps_per_epoch:
             raise ValueError(f"{type(self).__name__} needs steps_per_epoch here")
 
     def on_epoch_begin(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
-        """Note the epoch."""
+        """Store the epoch."""
         self.current_epoch = epoch
 
     def on_batch_begin(self, batch: int, logs: Optional[Dict[str, Any]] = None) -> None:
-        """Set the rate."""
+        """Set the learning rate."""
         if self.current_epoch < self.start_epoch:
             return
         if self.end_epoch is not None and self.current_epoch >= self.end_epoch:
@@ -141,7 +141,7 @@ class LearningRateSchedule:
             self._adjust(self.current_epoch)
 
     def on_batch_end(self, batch: int, logs: Optional[Dict[str, Any]] = None) -> None:
-        """Put the momentum back."""
+        """Restore the momentum."""
         if self._momentum is not None:
             write_number(self.model.optimizer, "momentum", self._momentum)
             self._momentum = None
@@ -178,13 +178,13 @@ class LearningRateWarmup(LearningRateSchedule):
         steps_per_epoch: Optional[int] = None,
         verbose: int = 0,
     ) -> None:
-        """Take the schedule; verbose: whether rank 0 prints the end of the warm-up."""
+        """Configure the warm-up; verbose: whether rank 0 prints the end of the warm-up."""
 
         def multiplier(epoch: float) -> float:
             size = _facts.size()
             assert self.steps_per_epoch
-            done = epoch + 1.0 / self.steps_per_epoch  # whole numbers at the end of an epoch
-            return (done * (size - 1) / warmup_epochs + 1) / size
+            progress = epoch + 1.0 / self.steps_per_epoch  # whole numbers at the end of an epoch
+            return (progress * (size - 1) / warmup_epochs + 1) / size
 
         super().__init__(
             initial_lr, multiplier, 0, warmup_epochs, False, momentum_correction, steps_per_epoch
@@ -201,7 +201,7 @@ class LearningRateWarmup(LearningRateSchedule):
 
 
 class BestModel:
-    """Saves the best model of each rank; ``filepath`` is set after it is made, as on Spark."""
+    """Saves the best model of each rank; Horovod on Spark sets ``filepath`` later."""
 
     def __init__(self, monitor: str = "val_loss", verbose: int = 0, mode: str = "auto") -> None:
         """See ``ModelCheckpoint`` of Keras."""

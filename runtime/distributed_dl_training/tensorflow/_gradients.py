@@ -1,4 +1,4 @@
-"""What the gradients of a model go through: which are reduced, together with which others."""
+"""Reduction of the gradients of an optimizer or tape: options, local variables and groups."""
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set
 
@@ -12,7 +12,7 @@ from distributed_dl_training.tensorflow._reductions import grouped_allreduce
 
 
 class Options(NamedTuple):
-    """How gradients are reduced; see ``DistributedOptimizer``.
+    """Options of the reduction of gradients; see ``DistributedOptimizer``.
 
     groups: None, a number of groups, or lists of variables.
     """
@@ -36,14 +36,14 @@ def make_options(
     process_set: ProcessSet,
     scale_local_gradients: bool,
 ) -> Options:
-    """Return checked options.
+    """Check the options and return them.
 
     Raises ValueError for a factor with another op than Average, and for groups that are neither a
     positive number nor lists of variables.
     """
-    kind = operation(op)
-    if gradient_predivide_factor != 1.0 and kind is not Op.AVERAGE:
-        raise ValueError("gradient_predivide_factor goes with op=Average only")
+    operator = operation(op)
+    if gradient_predivide_factor != 1.0 and operator is not Op.AVERAGE:
+        raise ValueError("gradient_predivide_factor requires op=Average")
     if num_groups and groups is None:
         groups = num_groups
     if groups is not None and not isinstance(groups, list) and not groups > 0:
@@ -51,7 +51,7 @@ def make_options(
     return Options(
         compression,
         sparse_as_dense,
-        kind,
+        operator,
         gradient_predivide_factor,
         groups,
         process_set,
@@ -74,15 +74,15 @@ class GradientReducer:
         self.name = f"{name}.{_numbers[name]}"
         self.options = options
         self._local: Set[int] = set()
-        self._kept: List[Any] = []  # so that no other variable gets the id of one of these
+        self._references: List[Any] = []  # keeps the ids of local variables unique
 
     def add_local(self, variable: Any) -> None:
-        """Leave out the gradients of a variable that belongs to this rank alone."""
+        """Do not reduce the gradients of a local variable."""
         self._local.add(id(variable))
-        self._kept.append(variable)
+        self._references.append(variable)
 
     def is_local(self, variable: Any) -> bool:
-        """Tell whether a variable belongs to this rank alone."""
+        """Tell whether a variable is local to this rank."""
         return id(variable) in self._local
 
     def reduce(self, gradients: Sequence[Any], variables: Sequence[Any]) -> List[Any]:
@@ -93,37 +93,39 @@ class GradientReducer:
         A rank outside the process set keeps its gradients.
         """
         results = list(gradients)
-        members = self.options.process_set
-        if not members.included():
+        process_set = self.options.process_set
+        if not process_set.included():
             return results
         shared = []
-        for at, (gradient, variable) in enumerate(zip(gradients, variables)):
+        for index, (gradient, variable) in enumerate(zip(gradients, variables)):
             if gradient is None:
                 continue
             if not self.is_local(variable):
-                shared.append(at)
+                shared.append(index)
             elif self.options.scale_local:
-                results[at] = _divided(gradient, members.size())
+                results[index] = _divide(gradient, process_set.size())
         for number, group in enumerate(self._groups(shared, variables)):
-            reduced = self._reduce_group([gradients[at] for at in group], number)
-            for at, gradient in zip(group, reduced):
-                results[at] = gradient
+            outputs = self._reduce_group([gradients[index] for index in group], number)
+            for index, output in zip(group, outputs):
+                results[index] = output
         return results
 
-    def _groups(self, places: List[int], variables: Sequence[Any]) -> List[List[int]]:
-        """Return places of gradients that travel together: all, unless groups are asked for."""
+    def _groups(self, indices: List[int], variables: Sequence[Any]) -> List[List[int]]:
+        """Return the indices of each group of gradients; one group unless groups are requested."""
         groups = self.options.groups
-        if groups is None or not places:
-            return [places] if places else []
+        if groups is None or not indices:
+            return [indices] if indices else []
         if not isinstance(groups, list):
-            length = -(-len(places) // int(groups))
-            return [places[at : at + length] for at in range(0, len(places), length)]
-        by_variable = {id(variables[at]): at for at in places}
-        made = [
+            length = -(-len(indices) // int(groups))
+            return [indices[start : start + length] for start in range(0, len(indices), length)]
+        by_variable = {id(variables[index]): index for index in indices}
+        requested = [
             [by_variable.pop(id(variable)) for variable in group if id(variable) in by_variable]
             for group in groups
         ]
-        return [group for group in made if group] + [[at] for at in sorted(by_variable.values())]
+        return [group for group in requested if group] + [
+            [index] for index in sorted(by_variable.values())
+        ]
 
     def _reduce_group(self, gradients: List[Any], number: int) -> List[Any]:
         options = self.options
@@ -144,7 +146,7 @@ class GradientReducer:
         )
 
 
-def _divided(gradient: Any, divisor: int) -> Any:
+def _divide(gradient: Any, divisor: int) -> Any:
     if isinstance(gradient, tf.IndexedSlices):
         values = gradient.values / tf.cast(divisor, gradient.values.dtype)
         return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)

@@ -1,4 +1,4 @@
-"""Collectives inside TensorFlow: at once in eager mode, else as one node of the graph."""
+"""Execution of collectives: directly in eager mode, as a node in a graph."""
 
 from typing import Any, Callable, List, Optional, Sequence
 
@@ -14,7 +14,7 @@ def run_collective(
     dtypes: Sequence[Any],
     shapes: Sequence[Any],
 ) -> List[Any]:
-    """Return what ``function`` makes of the tensors' values.
+    """Apply ``function`` to the values of tensors and return its results as tensors.
 
     function: takes and returns numpy arrays; blocks until the collective is complete.
     dtypes, shapes: of the results; a shape may have unknown dimensions.
@@ -30,31 +30,33 @@ def run_collective(
         return function(list(arrays))
 
     results = tf.numpy_function(call, list(tensors), list(dtypes))
-    if not isinstance(results, (list, tuple)):  # TensorFlow 1 returns a single result as it is
+    if not isinstance(
+        results, (list, tuple)
+    ):  # TensorFlow 1 returns a single result without a list
         results = [results]
     for result, shape in zip(results, shapes):
         result.set_shape(shape)
     return list(results)
 
 
-def collective_name(name: Optional[str], kind: str, tensors: Sequence[Any]) -> Optional[str]:
-    """Return the name under which the ranks agree on a collective.
+def collective_name(name: Optional[str], collective: str, tensors: Sequence[Any]) -> Optional[str]:
+    """Return the name by which the ranks match a collective.
 
-    Nodes of a graph run in any order, so each needs a name of its own.  Without one it is made of
-    the names of the first and last tensor, which are equal in equal programs; the graph numbers
-    those that occur again, as it does with its nodes.  In eager mode the order of calls decides.
+    Nodes of a graph run in any order, so each needs a unique name.  The default consists of the
+    names of the first and last tensor, which are equal in equal programs; the graph numbers
+    duplicates, as for its nodes.  In eager mode the order of calls matches collectives.
     """
     if tf.executing_eagerly() or not tensors:
         return name
     if name is None:
-        ends = [tensors[0]] if len(tensors) == 1 else [tensors[0], tensors[-1]]
-        name = ".".join([kind] + [str(tensor.name) for tensor in ends])
+        endpoints = [tensors[0]] if len(tensors) == 1 else [tensors[0], tensors[-1]]
+        name = ".".join([collective] + [str(tensor.name) for tensor in endpoints])
     unique: str = tf.compat.v1.get_default_graph().unique_name(name)
     return unique
 
 
 def gradient_name(name: Optional[str]) -> Optional[str]:
-    """Return the name under which the gradient of a named collective travels."""
+    """Return the name of the collective that reduces the gradient of ``name``."""
     return None if name is None else f"{name}.gradient"
 
 
@@ -63,7 +65,7 @@ def differentiable(
     gradient: Callable[[List[Any]], List[Any]],
     tensors: Sequence[Any],
 ) -> List[Any]:
-    """Return ``function(tensors)``, through which ``gradient`` turns the gradients back.
+    """Return ``function(tensors)`` with ``gradient`` as its gradient function.
 
     gradient: takes and returns one gradient for each tensor.
     """
@@ -72,10 +74,10 @@ def differentiable(
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def node(*inputs: Any) -> Any:
-        def turn_back(*upstream: Any) -> List[Any]:
-            return gradient([tf.convert_to_tensor(each) for each in upstream])
+        def backward(*upstream: Any) -> List[Any]:
+            return gradient([tf.convert_to_tensor(value) for value in upstream])
 
-        return function(list(inputs)), turn_back
+        return function(list(inputs)), backward
 
     results = node(*tensors)
     return list(results) if isinstance(results, (list, tuple)) else [results]

@@ -1,4 +1,4 @@
-"""Functions of Keras: values in and out instead of tensors, and models with their optimizers."""
+"""Functions of the Keras modules: collectives of numpy arrays, and ``load_model``."""
 
 from typing import Any, Callable, Dict, Iterable, Optional
 
@@ -22,8 +22,8 @@ def allreduce(
 
     compression: Horovod's, without effect: the result has the dtype of ``value``.
     """
-    kind = _horovod.operation(_horovod.handle_average_backwards_compatibility(op, average))
-    return arrays.allreduce(value, name, kind, prescale_factor, postscale_factor)
+    operator = _horovod.combined_operation(op, average)
+    return arrays.allreduce(value, name, operator, prescale_factor, postscale_factor)
 
 
 def allgather(value: Any, name: Optional[str] = None) -> Any:
@@ -48,12 +48,12 @@ def load_model(
     custom_objects: Optional[Dict[str, Any]] = None,
     compression: Any = Compression.none,
 ) -> Any:
-    """Return a saved model whose optimizer is distributed; its state is that of the file.
+    """Load a model, its optimizer state included, and distribute its optimizer.
 
     load: ``keras.models.load_model``.
-    custom_optimizers: classes of optimizers that Keras does not know.
+    custom_optimizers: optimizer classes that Keras does not define.
     """
-    objects = {kind.__name__: kind for kind in custom_optimizers or ()}
+    objects = {optimizer.__name__: optimizer for optimizer in custom_optimizers or ()}
     objects.update(custom_objects or {})
     model = load(filepath, custom_objects=objects)
     if getattr(model, "optimizer", None) is not None:

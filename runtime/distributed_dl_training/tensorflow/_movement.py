@@ -1,4 +1,4 @@
-"""Collectives that move tensors or share them out, with Horovod's names and defaults."""
+"""Allgather, broadcast and alltoall, with Horovod's names and defaults."""
 
 from typing import Any, List, Optional, Sequence
 
@@ -32,7 +32,7 @@ def allgather(
     Differentiable: this rank's rows of the gradient's average over all ranks, as in Horovod.
 
     Raises MismatchError, NotInitializedError, ValueError for a 0-d tensor and TypeError for a
-    dtype that cannot travel.
+    dtype that is not supported.
     """
     return grouped_allgather([tensor], name, ignore_name_scope, process_set)[0]
 
@@ -50,63 +50,72 @@ def grouped_allgather(
     label = collective_name(name, "allgather", inputs)
 
     def gather_arrays(arrays: List[Any]) -> List[Any]:
-        names = [label] if len(arrays) == 1 else [part_name(label, at) for at in range(len(arrays))]
         handles = [
-            _collectives.allgather(ARRAYS, array, each, process_set)
-            for array, each in zip(arrays, names)
+            _collectives.allgather(ARRAYS, array, part, process_set)
+            for array, part in zip(arrays, _part_names(label, len(arrays)))
         ]
         return [handle.synchronize() for handle in handles]
 
-    def own_rows(gradients: List[Any]) -> List[Any]:
-        return _own_rows(gradients, inputs, gradient_name(label), process_set)
+    def local_rows(gradients: List[Any]) -> List[Any]:
+        return _local_rows(gradients, inputs, gradient_name(label), process_set)
 
     def gather_tensors(values: List[Any]) -> List[Any]:
         shapes = [_any_rows(value) for value in values]
         return run_collective(gather_arrays, values, [value.dtype for value in values], shapes)
 
-    return differentiable(gather_tensors, own_rows, inputs)
+    return differentiable(gather_tensors, local_rows, inputs)
+
+
+def _part_names(name: Optional[str], count: int) -> List[Optional[str]]:
+    """Return the names of the collectives of a group; a single one has the group's name."""
+    return [name] if count == 1 else [part_name(name, index) for index in range(count)]
 
 
 def _any_rows(tensor: Any) -> Any:
     return tf.TensorShape([None]).concatenate(tensor.shape[1:])
 
 
-def _own_rows(
+def _local_rows(
     gradients: List[Any], tensors: List[Any], name: Optional[str], process_set: ProcessSet
 ) -> List[Any]:
-    """Return what of gathered gradients, averaged, belongs to this rank's tensors."""
+    """Return this rank's rows of the averages of gathered gradients."""
     averages = _averages(gradients, name, process_set)
     label = collective_name(name, "allgather_gradient", gradients)
     rows = [tf.cast(tf.shape(tensor)[:1], tf.int64) for tensor in tensors]
 
     def gather_counts(arrays: List[Any]) -> List[Any]:
-        own = numpy.concatenate(arrays).reshape(1, -1)
+        local_counts = numpy.concatenate(arrays).reshape(1, -1)
         counts_name = None if label is None else f"{label}.rows"
-        counts = _collectives.allgather(ARRAYS, own, counts_name, process_set).synchronize()
+        handle = _collectives.allgather(ARRAYS, local_counts, counts_name, process_set)
+        counts = handle.synchronize()
         return [counts[: process_set.rank()].sum(0)]
 
     starts = run_collective(gather_counts, rows, [tf.int64], [tf.TensorShape([len(rows)])])[0]
-    parts = [average[starts[at] : starts[at] + rows[at][0]] for at, average in enumerate(averages)]
+    parts = [
+        average[start : start + counts[0]]
+        for average, start, counts in zip(averages, tf.unstack(starts, len(rows)), rows)
+    ]
     for part, tensor in zip(parts, tensors):
         part.set_shape(tensor.shape)
     return parts
 
 
 def _averages(gradients: List[Any], name: Optional[str], process_set: ProcessSet) -> List[Any]:
-    """Return gradients, each averaged over the ranks."""
+    """Return the averages of gradients over the ranks."""
     label = collective_name(name, "average", gradients)
 
     def average_arrays(arrays: List[Any]) -> List[Any]:
         handles = [
             _collectives.allreduce(
-                ARRAYS, [array], part_name(label, at), Op.AVERAGE, (1.0, 1.0), process_set
+                ARRAYS, [array], part_name(label, index), Op.AVERAGE, (1.0, 1.0), process_set
             )
-            for at, array in enumerate(arrays)
+            for index, array in enumerate(arrays)
         ]
         return [handle.synchronize() for handle in handles]
 
     dtypes = [gradient.dtype for gradient in gradients]
-    return run_collective(average_arrays, gradients, dtypes, [each.shape for each in gradients])
+    shapes = [gradient.shape for gradient in gradients]
+    return run_collective(average_arrays, gradients, dtypes, shapes)
 
 
 def broadcast(
@@ -126,7 +135,7 @@ def broadcast(
     Horovod.
 
     Raises MismatchError, NotInitializedError, ValueError if root_rank is not one of the ranks, and
-    TypeError if it is not an integer or the tensor cannot travel.
+    TypeError if it is not an integer or the dtype is not supported.
     """
     return broadcast_all([tensor], root_rank, name, process_set)[0]
 
@@ -141,10 +150,9 @@ def broadcast_all(
     label = collective_name(name, "broadcast", inputs)
 
     def broadcast_arrays(arrays: List[Any]) -> List[Any]:
-        names = [label] if len(arrays) == 1 else [part_name(label, at) for at in range(len(arrays))]
         handles = [
-            _collectives.broadcast(ARRAYS, array, root_rank, each, process_set)
-            for array, each in zip(arrays, names)
+            _collectives.broadcast(ARRAYS, array, root_rank, part, process_set)
+            for array, part in zip(arrays, _part_names(label, len(arrays)))
         ]
         return [handle.synchronize() for handle in handles]
 
@@ -152,7 +160,7 @@ def broadcast_all(
         averages = _averages(gradients, gradient_name(label), process_set)
         if _facts.rank() == root_rank:
             return averages
-        # The zeros depend on the averages, or TensorFlow would leave out this rank's collective.
+        # The zeros depend on the averages, or TensorFlow would prune this rank's collective.
         with tf.control_dependencies([] if tf.executing_eagerly() else averages):
             return [tf.zeros(tf.shape(gradient), gradient.dtype) for gradient in gradients]
 
@@ -178,8 +186,8 @@ def alltoall(
         each rank, int32.
     ignore_name_scope: Horovod's, without effect.
 
-    Differentiable.  Raises MismatchError, NotInitializedError, TypeError for a dtype that cannot
-    travel, and ValueError for splits that do not fit.
+    Differentiable.  Raises MismatchError, NotInitializedError, TypeError for a dtype that is not
+    supported, and ValueError for splits that do not fit.
     """
     value = tf.convert_to_tensor(tensor)
     rows, received = _exchange_rows(value, splits, name, process_set)
@@ -207,9 +215,9 @@ def _exchange_rows(value: Any, splits: Any, name: Optional[str], process_set: Pr
     def node(tensor: Any) -> Any:
         results = exchange(tensor)
 
-        def turn_back(upstream: Any, _: Any) -> Any:
+        def backward(upstream: Any, _: Any) -> Any:
             return _exchange_rows(upstream, results[1], gradient_name(label), process_set)[0]
 
-        return results, turn_back
+        return results, backward
 
     return node(value)

@@ -1,4 +1,4 @@
-"""Numbers of the session as tensors: a graph asks for them when it runs, not when it is built."""
+"""Ranks and sizes as tensors, which a graph evaluates when it runs."""
 
 from typing import Any, Callable, Optional
 
@@ -10,19 +10,19 @@ from distributed_dl_training.tensorflow._graph import run_collective
 
 
 def _number(function: Callable[[], int]) -> Any:
-    def ask(_: Any) -> Any:
+    def evaluate(_: Any) -> Any:
         return [numpy.array(function(), dtype=numpy.int32)]
 
-    return run_collective(ask, [], [tf.int32], [tf.TensorShape([])])[0]
+    return run_collective(evaluate, [], [tf.int32], [tf.TensorShape([])])[0]
 
 
-def _members(process_set_id: int) -> _session.ProcessSet:
+def _process_set(process_set_id: int) -> _session.ProcessSet:
     return _session.facts().members[process_set_id]
 
 
 def size_op(process_set_id: int = 0, name: Optional[str] = None) -> Any:
     """Return the number of ranks of a process set, as an integer scalar."""
-    return _number(lambda: _members(process_set_id).size())
+    return _number(lambda: _process_set(process_set_id).size())
 
 
 def rank_op(name: Optional[str] = None) -> Any:
@@ -42,9 +42,9 @@ def local_rank_op(name: Optional[str] = None) -> Any:
 
 def process_set_included_op(process_set_id: int = 0, name: Optional[str] = None) -> Any:
     """Return 1 if this process is one of the set, else 0, as an integer scalar."""
-    return _number(lambda: int(_members(process_set_id).included()))
+    return _number(lambda: int(_process_set(process_set_id).included()))
 
 
 def join() -> Any:
-    """Take part with zeros until all ranks have joined; return the last rank, a scalar."""
+    """Contribute zeros until all ranks have joined; return the last rank as a scalar."""
     return _number(_collectives.join)

@@ -1,4 +1,4 @@
-"""DistributedOptimizer for every kind of optimizer that TensorFlow and Keras have had."""
+"""DistributedOptimizer for the optimizers of tf.compat.v1.train, Keras 2 and Keras 3."""
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
@@ -14,17 +14,17 @@ from distributed_dl_training.tensorflow._tape import variables_of_layers
 Pairs = Sequence[Tuple[Any, Any]]
 
 
-class _Reduced:
-    """What an optimizer's own class is given on top.
+class _OptimizerMixin:
+    """Mixin of all distributed optimizers.
 
-    The attributes begin with ``_ddlt`` so that no optimizer has them already.
+    Attributes begin with ``_ddlt`` to avoid conflicts with those of the optimizer.
     """
 
     _ddlt_reducer: GradientReducer
     _ddlt_accumulation: Optional[Accumulation]
 
     def register_local_var(self, variable: Any) -> None:
-        """Leave out the gradients of a variable that belongs to this rank alone."""
+        """Do not reduce the gradients of a local variable."""
         self._ddlt_reducer.add_local(variable)
 
     def _ddlt_reduce(self, gradients: Sequence[Any], variables: Sequence[Any]) -> List[Any]:
@@ -32,7 +32,10 @@ class _Reduced:
         if accumulation is None:
             return reducer.reduce(gradients, variables)
         if reducer.options.sparse_as_dense:
-            gradients = [each if each is None else tf.convert_to_tensor(each) for each in gradients]
+            gradients = [
+                gradient if gradient is None else tf.convert_to_tensor(gradient)
+                for gradient in gradients
+            ]
         return accumulation.add(gradients, variables)
 
     def _ddlt_reduce_pairs(self, pairs: Pairs) -> List[Tuple[Any, Any]]:
@@ -44,8 +47,8 @@ class _Reduced:
         return step() if accumulation is None else accumulation.apply(step, skip)
 
 
-class _ReducedSessionOptimizer(_Reduced):
-    """For tf.compat.v1.train.Optimizer: gradients are reduced where they are computed."""
+class _SessionOptimizer(_OptimizerMixin):
+    """Mixin for tf.compat.v1.train.Optimizer: reduces gradients in ``compute_gradients``."""
 
     def compute_gradients(self, *arguments: Any, **options: Any) -> Any:
         """Return pairs of a gradient, reduced over the ranks, and its variable."""
@@ -71,13 +74,13 @@ class _ReducedSessionOptimizer(_Reduced):
             with tf.control_dependencies(updates):
                 return tf.constant(False)
 
-        given = [gradient for gradient, _ in pairs if gradient is not None]
-        with tf.control_dependencies([] if tf.executing_eagerly() else given):
+        dependencies = [gradient for gradient, _ in pairs if gradient is not None]
+        with tf.control_dependencies([] if tf.executing_eagerly() else dependencies):
             return self._ddlt_apply(step, skip)
 
 
-class _ReducedLayerOptimizer(_Reduced):
-    """For the optimizers of Keras up to 2: gradients are reduced where they are computed."""
+class _KerasOptimizer(_OptimizerMixin):
+    """Mixin for the optimizers up to Keras 2: reduces gradients in ``compute_gradients``."""
 
     def get_gradients(self, loss: Any, params: Any) -> List[Any]:
         """Return the gradients of ``loss``, reduced over the ranks; Keras in graphs calls it."""
@@ -114,14 +117,14 @@ class _ReducedLayerOptimizer(_Reduced):
 
 
 class _Variables(List[Any]):
-    """Variables that are called as well, as up to Keras 2 (horovod/_keras/__init__.py:270)."""
+    """A list of variables that is also callable, as in Keras 2 (horovod/_keras/__init__.py:270)."""
 
     def __call__(self) -> "_Variables":
         return self
 
 
-class _ReducedApply(_Reduced):
-    """For the optimizers of Keras 3: gradients are reduced where they are applied."""
+class _Keras3Optimizer(_OptimizerMixin):
+    """Mixin for the optimizers of Keras 3: reduces gradients in ``apply``."""
 
     @property
     def variables(self) -> _Variables:
@@ -135,16 +138,16 @@ class _ReducedApply(_Reduced):
             variables = self._trainable_variables  # type: ignore[attr-defined]
         variables = list(variables)
         apply = super().apply  # type: ignore[misc]
-        reduced = self._ddlt_reduce(list(grads), variables)
+        gradients = self._ddlt_reduce(list(grads), variables)
         if self._ddlt_accumulation is None:
-            return apply(reduced, trainable_variables)
+            return apply(gradients, trainable_variables)
         if not self.built:  # type: ignore[has-type]
             self.build(variables)  # type: ignore[attr-defined]
             self.built = True
         iterations = self._iterations  # type: ignore[attr-defined]
 
         def step() -> Any:
-            apply(reduced, variables)
+            apply(gradients, variables)
             return tf.convert_to_tensor(iterations.value)
 
         def skip() -> Any:
@@ -171,27 +174,27 @@ def DistributedOptimizer(
     process_set: ProcessSet = global_process_set,
     scale_local_gradients: bool = True,
 ) -> Any:
-    """Return the optimizer, which from now on reduces gradients over all ranks.
+    """Let the optimizer reduce gradients over all ranks, and return it.
 
     optimizer: of tf.compat.v1.train, of Keras 2 or of Keras 3.  It keeps its state, its name and
         its place in checkpoints; only its class is derived.
-    name: the gradients travel under it; default: the optimizer's class.
+    name: prefix of the names of its collectives; default: the optimizer's class.
     compression: Compression.none or fp16.
     sparse_as_dense: reduce tf.IndexedSlices as dense tensors.
-    backward_passes_per_step: gradients of so many backward passes are added up on each rank
-        before they are reduced and applied.
+    backward_passes_per_step: number of backward passes whose gradients each rank adds up before
+        it reduces and applies them.
     op: Average (the default), Sum, Min, Max or Product.
-    gradient_predivide_factor: of the division by the number of ranks this factor is done before
-        the sum, the rest after it; only with op=Average.
-    average_aggregated_gradients: divide added up gradients by ``backward_passes_per_step``.
-    num_groups, groups: gradients that travel together: so many groups of neighbours, or lists of
-        variables; all of them if both are left out.
+    gradient_predivide_factor: divide by this factor before the sum, and by the number of ranks
+        over this factor after it; only with op=Average.
+    average_aggregated_gradients: divide accumulated gradients by ``backward_passes_per_step``.
+    num_groups, groups: number of groups of adjacent gradients, or lists of variables; each group is
+        one exchange.  Default: one group.
     process_set: the ranks that train together.
     scale_local_gradients: see ``register_local_var``; divide by the number of ranks.
     use_locking, device_dense, device_sparse: Horovod's, without effect.
 
-    Raises ValueError for options that do not go together and an optimizer that is distributed
-    already, and TypeError for what is no optimizer.
+    Raises ValueError for incompatible options or an optimizer that is distributed already, and
+    TypeError if ``optimizer`` is not an optimizer.
     """
     if backward_passes_per_step < 1:
         raise ValueError(f"backward_passes_per_step is {backward_passes_per_step}, not above 0")
@@ -205,47 +208,53 @@ def DistributedOptimizer(
         process_set,
         scale_local_gradients,
     )
-    kind = type(optimizer)
-    derived = derive(kind)
-    reducer = GradientReducer(name or kind.__name__, options)
+    optimizer_class = type(optimizer)
+    distributed_class = derive(optimizer_class)
+    reducer = GradientReducer(name or optimizer_class.__name__, options)
     accumulation = None
     if backward_passes_per_step > 1:
         accumulation = Accumulation(
             backward_passes_per_step, average_aggregated_gradients, reducer.reduce
         )
-    # Keras tracks what is set as an attribute; this is none of its state.
+    # Keras tracks attributes that are set; these are not part of its state.
     optimizer.__dict__.update(_ddlt_reducer=reducer, _ddlt_accumulation=accumulation)
-    optimizer.__class__ = derived
+    optimizer.__class__ = distributed_class
     return optimizer
 
 
 def PartialDistributedOptimizer(
     optimizer: Any, *arguments: Any, local_layers: Any = None, **options: Any
 ) -> Any:
-    """Return a ``DistributedOptimizer`` that leaves out the layers of this rank alone.
+    """Return a ``DistributedOptimizer`` that does not reduce the gradients of local layers.
 
-    local_layers: a layer or several; without it all gradients are reduced.
+    local_layers: a layer or a list of layers.  Default: none.
     """
-    made = DistributedOptimizer(optimizer, *arguments, **options)
+    distributed = DistributedOptimizer(optimizer, *arguments, **options)
     for variable in variables_of_layers(local_layers):
-        made.register_local_var(variable)
-    return made
+        distributed.register_local_var(variable)
+    return distributed
 
 
-def derive(kind: type) -> type:
-    """Return a class of the same name and module as ``kind`` that reduces gradients.
+def derive(optimizer_class: type) -> type:
+    """Return a subclass with the same name and module that reduces gradients.
 
-    Raises ValueError for one that does so already, and TypeError for no optimizer's class.
+    Raises ValueError if the class reduces gradients already, and TypeError if it is not an
+    optimizer class.
     """
-    if issubclass(kind, _Reduced):
-        raise ValueError(f"this {kind.__name__} is distributed already")
-    names: Dict[str, Any] = {"__module__": kind.__module__, "__doc__": kind.__doc__}
-    if issubclass(kind, tf.compat.v1.train.Optimizer):
-        base: type = _ReducedSessionOptimizer
-    elif hasattr(kind, "_backend_apply_gradients"):
-        base = _ReducedApply
-    elif hasattr(kind, "get_updates") or hasattr(kind, "apply_gradients"):
-        base = _ReducedLayerOptimizer
+    if issubclass(optimizer_class, _OptimizerMixin):
+        raise ValueError(f"this {optimizer_class.__name__} is distributed already")
+    names: Dict[str, Any] = {
+        "__module__": optimizer_class.__module__,
+        "__doc__": optimizer_class.__doc__,
+    }
+    if issubclass(optimizer_class, tf.compat.v1.train.Optimizer):
+        base: type = _SessionOptimizer
+    elif hasattr(optimizer_class, "_backend_apply_gradients"):
+        base = _Keras3Optimizer
+    elif hasattr(optimizer_class, "get_updates") or hasattr(optimizer_class, "apply_gradients"):
+        base = _KerasOptimizer
     else:
-        raise TypeError(f"an optimizer of TensorFlow or Keras is needed, not {kind.__name__}")
-    return type(kind.__name__, (base, kind), names)
+        raise TypeError(
+            f"expected an optimizer of TensorFlow or Keras, not {optimizer_class.__name__}"
+        )
+    return type(optimizer_class.__name__, (base, optimizer_class), names)

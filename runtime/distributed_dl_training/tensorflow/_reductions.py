@@ -7,7 +7,7 @@ import tensorflow as tf
 from distributed_dl_training import _collectives, _session
 from distributed_dl_training._arrays import ARRAYS
 from distributed_dl_training._core import Op
-from distributed_dl_training._horovod import handle_average_backwards_compatibility, operation
+from distributed_dl_training._horovod import combined_operation, operation
 from distributed_dl_training._session import ProcessSet, global_process_set
 from distributed_dl_training.tensorflow._compression import Compression
 from distributed_dl_training.tensorflow._graph import (
@@ -37,7 +37,7 @@ def allreduce(
     """Return ``tensor`` reduced over all ranks, element by element, in its shape and dtype.
 
     tensor: a tensor or variable, equal in shape on all ranks; or tf.IndexedSlices, whose rows are
-        gathered from all ranks and stand side by side in the result.
+        gathered from all ranks.
     average: deprecated; True is op=Average, False is op=Sum.
     op: Average (the default), Sum, Min, Max or Product; Average and Sum for IndexedSlices.
     prescale_factor, postscale_factor: multiply before and after the reduction; not with
@@ -47,7 +47,7 @@ def allreduce(
     Differentiable: the gradient is reduced in the same way.
 
     Raises MismatchError, NotInitializedError, NotImplementedError for an op or a factor that
-    IndexedSlices do not take, and TypeError if dtype, op and factors do not go together.
+    IndexedSlices do not support, and TypeError if dtype, op and factors are incompatible.
     """
     return grouped_allreduce(
         [tensor],
@@ -81,18 +81,20 @@ def grouped_allreduce(
 
     Differentiable.  Raises as ``allreduce``.
     """
-    kind = operation(handle_average_backwards_compatibility(op, average))
+    operator = combined_operation(op, average)
     factors = (prescale_factor, postscale_factor)
-    sparse = [at for at, each in enumerate(tensors) if isinstance(each, tf.IndexedSlices)]
-    dense = [at for at in range(len(tensors)) if at not in set(sparse)]
+    sparse = [index for index, tensor in enumerate(tensors) if isinstance(tensor, tf.IndexedSlices)]
+    dense = [index for index in range(len(tensors)) if index not in set(sparse)]
     results: List[Any] = [None] * len(tensors)
-    reduced = _reduce_slices([tensors[at] for at in sparse], kind, factors, name, process_set)
-    for at, result in zip(sparse, reduced):
-        results[at] = result
-    pairs = [compression.compress(tf.convert_to_tensor(tensors[at])) for at in dense]
-    reduced = _reduce_dense([pair[0] for pair in pairs], kind, factors, name, process_set)
-    for at, result, (_, context) in zip(dense, reduced, pairs):
-        results[at] = compression.decompress(result, context)
+    outputs = _reduce_slices(
+        [tensors[index] for index in sparse], operator, factors, name, process_set
+    )
+    for index, output in zip(sparse, outputs):
+        results[index] = output
+    pairs = [compression.compress(tf.convert_to_tensor(tensors[index])) for index in dense]
+    outputs = _reduce_dense([pair[0] for pair in pairs], operator, factors, name, process_set)
+    for index, output, (_, context) in zip(dense, outputs, pairs):
+        results[index] = compression.decompress(output, context)
     return results
 
 
@@ -127,26 +129,26 @@ def _reduce_dense(
 def _reduce_groups(
     arrays: List[Any], name: Optional[str], op: Any, factors: Factors, process_set: ProcessSet
 ) -> List[Any]:
-    """Reduce arrays, one exchange for each dtype; all are under way at the same time."""
-    places: Dict[Any, List[int]] = {}
-    for at, array in enumerate(arrays):
-        places.setdefault(array.dtype, []).append(at)
+    """Reduce arrays by one exchange for each dtype; the exchanges run concurrently."""
+    groups: Dict[Any, List[int]] = {}
+    for index, array in enumerate(arrays):
+        groups.setdefault(array.dtype, []).append(index)
     handles = [
         _collectives.allreduce(
             ARRAYS,
-            [arrays[at] for at in members],
+            [arrays[index] for index in group],
             None if name is None else f"{name}.{number}",
             op,
             factors,
             process_set,
             grouped=True,
         )
-        for number, members in enumerate(places.values())
+        for number, group in enumerate(groups.values())
     ]
     results: List[Any] = [None] * len(arrays)
-    for members, handle in zip(places.values(), handles):
-        for at, result in zip(members, handle.synchronize()):
-            results[at] = result
+    for group, handle in zip(groups.values(), handles):
+        for index, result in zip(group, handle.synchronize()):
+            results[index] = result
     return results
 
 
@@ -157,21 +159,23 @@ def _reduce_slices(
     if not slices:
         return []
     if op not in (Op.SUM, Op.AVERAGE):
-        raise NotImplementedError("IndexedSlices take op=Sum or op=Average: convert them first")
+        raise NotImplementedError(
+            "IndexedSlices require op=Sum or op=Average: convert them to tensors"
+        )
     if factors != (1.0, 1.0):
-        raise NotImplementedError("IndexedSlices take no factors: convert them first")
+        raise NotImplementedError("IndexedSlices support no factors: convert them to tensors")
 
-    def gathered(part: str, tensors: List[Any]) -> List[Any]:
+    def gather(part: str, tensors: List[Any]) -> List[Any]:
         label = None if name is None else f"{name}.{part}"
         return grouped_allgather(tensors, label, process_set=process_set)
 
-    values = gathered("values", [each.values for each in slices])
-    indices = gathered("indices", [each.indices for each in slices])
+    values = gather("values", [tensor.values for tensor in slices])
+    indices = gather("indices", [tensor.indices for tensor in slices])
     if op is Op.AVERAGE:
-        values = [each / tf.cast(process_set.size(), each.dtype) for each in values]
+        values = [rows / tf.cast(process_set.size(), rows.dtype) for rows in values]
     return [
-        tf.IndexedSlices(rows, places, dense_shape=each.dense_shape)
-        for rows, places, each in zip(values, indices, slices)
+        tf.IndexedSlices(rows, row_indices, dense_shape=tensor.dense_shape)
+        for rows, row_indices, tensor in zip(values, indices, slices)
     ]
 
 
@@ -195,8 +199,8 @@ def reducescatter(
     Differentiable.  Raises as ``allreduce``, and ValueError for a 0-d tensor or another op.
     """
     factors = (prescale_factor, postscale_factor)
-    travels, context = compression.compress(tf.convert_to_tensor(tensor))
-    result = _scatter(travels, operation(op), factors, name, process_set)
+    compressed, context = compression.compress(tf.convert_to_tensor(tensor))
+    result = _scatter(compressed, operation(op), factors, name, process_set)
     return compression.decompress(result, context)
 
 

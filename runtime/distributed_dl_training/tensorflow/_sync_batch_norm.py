@@ -10,7 +10,7 @@ from distributed_dl_training.tensorflow._reductions import allreduce
 
 
 class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
-    """Batch normalization over the batches of all ranks, which count alike."""
+    """Batch normalization over the batches of all ranks, with equal weights."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         """Take the options of the layer of Keras.  Raises ValueError for fused=True."""
@@ -25,6 +25,6 @@ class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
         mean, variance = super()._moments(inputs, *arguments, **options)
         if _facts.size() == 1:
             return mean, variance
-        own = tf.stack([mean, variance + tf.math.square(mean)])
-        mean, mean_of_squares = tf.unstack(allreduce(own, op=Op.AVERAGE))
+        moments = tf.stack([mean, variance + tf.math.square(mean)])
+        mean, mean_of_squares = tf.unstack(allreduce(moments, op=Op.AVERAGE))
         return mean, mean_of_squares - tf.math.square(mean)

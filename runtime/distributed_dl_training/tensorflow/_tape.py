@@ -10,20 +10,20 @@ from distributed_dl_training.tensorflow._compression import Compression
 from distributed_dl_training.tensorflow._gradients import GradientReducer, make_options
 
 
-class _ReducedTape:
-    """What a tape's own class is given on top.
+class _DistributedTape:
+    """Mixin of a distributed tape.
 
-    _wrapped: the tape itself, which counts its steps when it is deleted; this one must not.
+    _wrapped: the original tape, which cleans up when it is deleted; this one must not.
     """
 
     _reducer: GradientReducer
     _wrapped: Any
 
     def __del__(self) -> None:
-        """Leave to the wrapped tape what it does at its end."""
+        """Do nothing: the original tape cleans up."""
 
     def register_local_source(self, source: Any) -> None:
-        """Leave out the gradients of a variable that belongs to this rank alone."""
+        """Do not reduce the gradients of a local variable."""
         self._reducer.add_local(source)
 
     def gradient(
@@ -42,8 +42,8 @@ class _ReducedTape:
             target, sources, output_gradients, **options
         )
         flat = tf.nest.flatten(gradients)
-        reduced = self._reducer.reduce(flat, tf.nest.flatten(sources))
-        return tf.nest.pack_sequence_as(gradients, reduced)
+        outputs = self._reducer.reduce(flat, tf.nest.flatten(sources))
+        return tf.nest.pack_sequence_as(gradients, outputs)
 
     def get_local_and_global_gradients(
         self,
@@ -52,7 +52,7 @@ class _ReducedTape:
         output_gradients: Any = None,
         use_generic_names: bool = False,
     ) -> Tuple[List[Any], List[Any]]:
-        """Return pairs of a variable and its gradient: the local ones, and the others."""
+        """Return pairs of variable and gradient: of local variables, then of shared ones."""
         gradients = self.gradient(target, sources, output_gradients, use_generic_names)
         pairs = list(zip(sources, gradients))
         local = [pair for pair in pairs if self._reducer.is_local(pair[0])]
@@ -91,31 +91,31 @@ def DistributedGradientTape(
         process_set,
         scale_local_gradients,
     )
-    kind = type(gradtape)
+    tape_class = type(gradtape)
     slots = {"__slots__": ("_reducer", "_wrapped")}
-    made: Any = object.__new__(type(kind.__name__, (_ReducedTape, kind), slots))
-    made.__dict__ = gradtape.__dict__  # both enter, leave and record as one
-    made._wrapped = gradtape
-    made._reducer = GradientReducer("tape", options)
-    return made
+    tape: Any = object.__new__(type(tape_class.__name__, (_DistributedTape, tape_class), slots))
+    tape.__dict__ = gradtape.__dict__  # both share one recording
+    tape._wrapped = gradtape
+    tape._reducer = GradientReducer("tape", options)
+    return tape
 
 
 def PartialDistributedGradientTape(
     gradtape: Any, *arguments: Any, local_layers: Any = None, **options: Any
 ) -> Any:
-    """Return a ``DistributedGradientTape`` that leaves out the layers of this rank alone.
+    """Return a ``DistributedGradientTape`` that does not reduce the gradients of local layers.
 
-    local_layers: a layer or several; without it all gradients are reduced.
+    local_layers: a layer or a list of layers.  Default: none.
     """
-    made = DistributedGradientTape(gradtape, *arguments, **options)
+    tape = DistributedGradientTape(gradtape, *arguments, **options)
     for variable in variables_of_layers(local_layers):
-        made.register_local_source(variable)
-    return made
+        tape.register_local_source(variable)
+    return tape
 
 
 def variables_of_layers(layers: Any) -> Iterable[Any]:
-    """Return the trainable variables of a layer, several, or None."""
+    """Return the trainable variables of a layer or a list of layers; none for None."""
     if layers is None:
         return []
-    listed = layers if isinstance(layers, (list, tuple, set)) else [layers]
-    return [variable for layer in listed for variable in layer.trainable_weights]
+    layer_list = layers if isinstance(layers, (list, tuple, set)) else [layers]
+    return [variable for layer in layer_list for variable in layer.trainable_weights]

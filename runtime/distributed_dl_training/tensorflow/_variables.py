@@ -1,4 +1,4 @@
-"""What all ranks start from: variables and objects, broadcast from one rank."""
+"""Broadcast of variables and objects from one rank."""
 
 from typing import Any, Callable, List, Optional, Sequence
 
@@ -16,22 +16,22 @@ def broadcast_variables(
     process_set: ProcessSet = global_process_set,
     inplace: bool = False,
 ) -> Any:
-    """Give every rank the root's values; return the operation where there is a graph.
+    """Replace variables on every rank by the root's; return the operation in a graph.
 
-    variables: of TensorFlow or Keras, the same on all ranks in the same order.  Those without
-        numbers, such as the state of a random generator, are broadcast as well.
+    variables: of TensorFlow or Keras, the same on all ranks in the same order.  Variables of
+        strings are not broadcast.
     inplace: Horovod's, without effect.
 
     Raises as ``broadcast``.
     """
-    own = [variable for variable in variables if _travels(variable)]
+    numeric = [variable for variable in variables if _is_numeric(variable)]
     name = None if tf.executing_eagerly() else "variables"
-    values = broadcast_all([_value(each) for each in own], root_rank, name, process_set)
+    values = broadcast_all([_value(variable) for variable in numeric], root_rank, name, process_set)
     if tf.executing_eagerly():
-        for variable, value in zip(own, values):
+        for variable, value in zip(numeric, values):
             variable.assign(value)
         return None
-    updates = [_assign(variable, value) for variable, value in zip(own, values)]
+    updates = [_assign(variable, value) for variable, value in zip(numeric, values)]
     return tf.group(*[update for update in updates if update is not None])
 
 
@@ -41,8 +41,10 @@ def broadcast_(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> List[Any]:
-    """Give every rank the root's values; return the values of the variables."""
-    values = broadcast_all([_value(each) for each in variables], root_rank, name, process_set)
+    """Replace variables on every rank by the root's; return their values."""
+    values = broadcast_all(
+        [_value(variable) for variable in variables], root_rank, name, process_set
+    )
     updates = [variable.assign(value) for variable, value in zip(variables, values)]
     if tf.executing_eagerly():
         updates = []
@@ -51,9 +53,9 @@ def broadcast_(
 
 
 def broadcast_global_variables(root_rank: int) -> Any:
-    """Return the operation that gives every rank the root's values of all global variables.
+    """Return the operation that replaces all global variables by the root's.
 
-    Raises RuntimeError in eager mode, in which there are none: use ``broadcast_variables``.
+    Raises RuntimeError in eager mode, which has no global variables: use ``broadcast_variables``.
     """
     if tf.executing_eagerly():
         raise RuntimeError(
@@ -64,7 +66,7 @@ def broadcast_global_variables(root_rank: int) -> Any:
 
 
 class BroadcastGlobalVariablesHook(tf.compat.v1.train.SessionRunHook):
-    """Gives every rank the root's values when a session is made, also from a checkpoint."""
+    """Broadcasts the root's variables when a session starts, also from a checkpoint."""
 
     def __init__(self, root_rank: int, device: str = "") -> None:
         """device: Horovod's, without effect."""
@@ -101,12 +103,12 @@ def broadcast_object_fn(
     name: Optional[str] = None,
     process_set: ProcessSet = global_process_set,
 ) -> Callable[[Any], Any]:
-    """Return a function that does what ``broadcast_object`` does."""
+    """Return a function of an object that calls ``broadcast_object``."""
 
-    def broadcast_given(obj: Any) -> Any:
+    def broadcast_argument(obj: Any) -> Any:
         return broadcast_object(obj, root_rank, session, name, process_set)
 
-    return broadcast_given
+    return broadcast_argument
 
 
 def allgather_object(
@@ -119,8 +121,8 @@ def allgather_object(
     return arrays.allgather_object(obj, name, process_set)
 
 
-def _travels(variable: Any) -> bool:
-    """Tell whether a variable has numbers; Keras 3 has variables of strings."""
+def _is_numeric(variable: Any) -> bool:
+    """Tell whether a variable has a numeric dtype; Keras 3 has variables of strings."""
     return "string" not in str(getattr(variable, "dtype", ""))
 
 

@@ -1,6 +1,5 @@
 """Allreduce in all its forms, with Horovod's names, arguments and defaults."""
 
-import warnings
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
@@ -8,7 +7,7 @@ import torch
 from distributed_dl_training import _collectives, _session
 from distributed_dl_training._core import Op, part_name
 from distributed_dl_training._handle import Handle
-from distributed_dl_training._horovod import operation
+from distributed_dl_training._horovod import combined_operation
 from distributed_dl_training._session import ProcessSet, global_process_set
 from distributed_dl_training.torch._compression import Compression
 from distributed_dl_training.torch._grad import differentiable
@@ -26,7 +25,7 @@ def allreduce_async(
     process_set: ProcessSet = global_process_set,
 ) -> Any:
     """Start what ``allreduce`` does, and return a handle; without gradients."""
-    kind = chosen(op, average)
+    kind = combined_operation(op, average)
     factors = (prescale_factor, postscale_factor)
     return _start(tensor, name, kind, factors, process_set, False)
 
@@ -72,7 +71,7 @@ def allreduce(
     Raises MismatchError, NotInitializedError, and TypeError if dtype, op and factors do not go
     together.
     """
-    kind = chosen(op, average)
+    kind = combined_operation(op, average)
     options = (prescale_factor, postscale_factor, process_set)
 
     def reduced(mine: List[Any]) -> List[Any]:
@@ -98,7 +97,7 @@ def allreduce_async_(
     process_set: ProcessSet = global_process_set,
 ) -> Handle:
     """Start what ``allreduce_`` does, and return a handle."""
-    kind = chosen(op, average)
+    kind = combined_operation(op, average)
     factors = (prescale_factor, postscale_factor)
     return _collectives.reduce_one(TENSORS, tensor, name, kind, *factors, process_set, False, True)
 
@@ -132,7 +131,7 @@ def grouped_allreduce_async(
 ) -> Handles:
     """Start what ``grouped_allreduce`` does, and return a handle; without gradients."""
     factors = (prescale_factor, postscale_factor)
-    return _grouped(tensors, name, chosen(op, average), factors, process_set, False)
+    return _grouped(tensors, name, combined_operation(op, average), factors, process_set, False)
 
 
 def grouped_allreduce(
@@ -149,7 +148,7 @@ def grouped_allreduce(
 
     Differentiable.  Raises as ``allreduce``.
     """
-    kind = chosen(op, average)
+    kind = combined_operation(op, average)
     options = (prescale_factor, postscale_factor, process_set)
 
     def reduced(mine: List[Any]) -> List[Any]:
@@ -177,7 +176,7 @@ def grouped_allreduce_async_(
 ) -> Handles:
     """Start what ``grouped_allreduce_`` does, and return a handle."""
     factors = (prescale_factor, postscale_factor)
-    return _grouped(tensors, name, chosen(op, average), factors, process_set, True)
+    return _grouped(tensors, name, combined_operation(op, average), factors, process_set, True)
 
 
 def grouped_allreduce_(
@@ -194,21 +193,6 @@ def grouped_allreduce_(
         tensors, average, name, op, prescale_factor, postscale_factor, process_set
     ).synchronize()
     return reduced
-
-
-def chosen(op: Any, average: Optional[bool]) -> Any:
-    """Return the operation that ``op`` and the deprecated ``average`` mean together.
-
-    Raises ValueError if both are given.
-    """
-    if average is None:
-        return Op.AVERAGE if op is None else operation(op)
-    if op is not None:
-        raise ValueError("give op or average, not both; average is deprecated")
-    warnings.warn(
-        "average is deprecated: use op=Average or op=Sum", DeprecationWarning, stacklevel=3
-    )
-    return Op.AVERAGE if average else Op.SUM
 
 
 def _need_gradient(op: Op) -> None:

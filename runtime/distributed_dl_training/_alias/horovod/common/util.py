@@ -7,6 +7,15 @@ from contextlib import contextmanager
 from typing import Any, Iterator, List, Optional, Sequence
 
 from distributed_dl_training import _missing
+from distributed_dl_training._builds import (
+    ccl_built,
+    cuda_built,
+    ddl_built,
+    gloo_built,
+    mpi_built,
+    nccl_built,
+    rocm_built,
+)
 
 __all__ = [
     "ccl_built",
@@ -69,41 +78,6 @@ def check_extension(ext_name: str, *_: Any) -> None:
     importlib.import_module(ext_name)
 
 
-def mpi_built(verbose: bool = False) -> bool:
-    """Tell whether mpi4py is installed; MPI itself is tried by init."""
-    return importlib.util.find_spec("mpi4py") is not None
-
-
-def gloo_built(verbose: bool = False) -> bool:
-    """Tell whether torch has Gloo."""
-    return _torch_has("is_gloo_available")
-
-
-def nccl_built(verbose: bool = False) -> int:
-    """Return 1 if torch has NCCL, else 0; Horovod gives a version number, as truth value equal."""
-    return int(_torch_has("is_nccl_available"))
-
-
-def cuda_built(verbose: bool = False) -> bool:
-    """Tell whether torch is built for CUDA."""
-    return _torch_version_has("cuda")
-
-
-def rocm_built(verbose: bool = False) -> bool:
-    """Tell whether torch is built for ROCm."""
-    return _torch_version_has("hip")
-
-
-def ddl_built(verbose: bool = False) -> bool:
-    """Return False: IBM's library is not used."""
-    return False
-
-
-def ccl_built(verbose: bool = False) -> bool:
-    """Return False: oneCCL is not used."""
-    return False
-
-
 def num_rank_is_power_2(num_rank: int) -> bool:
     """Tell whether ``num_rank`` is a power of two."""
     return num_rank > 0 and num_rank & (num_rank - 1) == 0
@@ -114,21 +88,3 @@ def split_list(items: Sequence[Any], num_parts: int) -> List[List[Any]]:
     each, rest = divmod(len(items), num_parts)
     starts = [at * each + min(at, rest) for at in range(num_parts + 1)]
     return [list(items[start:end]) for start, end in zip(starts, starts[1:])]
-
-
-def _torch_has(function: str) -> bool:
-    try:
-        import torch.distributed
-    except ImportError:
-        return False
-    return torch.distributed.is_available() and bool(
-        getattr(torch.distributed, function, lambda: False)()
-    )
-
-
-def _torch_version_has(name: str) -> bool:
-    try:
-        import torch
-    except ImportError:
-        return False
-    return bool(getattr(torch.version, name, None))
