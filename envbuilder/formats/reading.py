@@ -127,9 +127,9 @@ class Reading:
                 without_credentials(leaf.text)
             )
         for number, (at, texts) in lines.items():
-            # Not the values of names such as password.
+            # Not the values of names such as password, nor a folder of the author.
             names = (label, *(text for text in texts if _KEY.fullmatch(text)))
-            is_secret = label == "mirrors" or any(map(strength, names))
+            is_secret = label in ("mirrors", "prefix") or any(map(strength, names))
             words = shown(", ".join(texts[:1] if is_secret else texts), 240)
             if number != place.line:
                 self.note(at, f"{words} of {shown(label)} is left out")
