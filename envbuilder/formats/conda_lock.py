@@ -18,6 +18,9 @@ from .reading import MOST_VALUES, Reading, node_at, pairs_at
 from .writing import yaml_text
 
 _AGAIN = "conda-lock lock writes such a file"
+_KEYS = ("version", "metadata", "package")
+# content_hash: over what was locked; it says nothing of the packages.
+_OF_METADATA = ("channels", "platforms", "content_hash")
 # Packages of an environment that is used, not developed.
 MAIN = "main"
 
@@ -61,6 +64,10 @@ def read(
             pip.append(entry)
     reading.check()
     _note_others(reading, metadata, platform)
+    reading.others(root, _KEYS)
+    reading.others(metadata, _OF_METADATA)
+    for channel in reading.items(node_at(metadata, "channels"), "channels"):
+        reading.others(channel, ("url",), "channel: ")
     for name in sorted(left):
         reading.note(root.place, f"the packages of category {name} are left out")
     channels += tuple(_further_channels(reading, channels, conda))

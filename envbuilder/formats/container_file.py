@@ -53,6 +53,10 @@ _CHANNEL = frozenset({"-c", "--channel"})
 _WITH_VALUE = (
     _OF_PIP | _REQUIREMENTS | _CHANNEL | {"-n", "--name", "-p", "--prefix", "--file", "-t"}
 )
+# Options that change nothing of what is installed.
+_QUIET = frozenset(
+    {"-y", "--yes", "-q", "--quiet", "-v", "--verbose", "--no-cache-dir", "--no-cache"}
+)
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w,.-]*\])?([<>=!~].*)?")
 # Instructions of the image, which install nothing, and sections that describe it.
 _OF_THE_IMAGE = frozenset({"maintainer", "label", "cmd", "expose", "workdir", "user"})
@@ -61,7 +65,10 @@ _ABOUT = frozenset({"labels", "help"})
 
 @dataclass(frozen=True)
 class _Container:
-    """What is gathered from a container file. ``copied``: names of files by their targets."""
+    """What is gathered from a container file. ``copied``: names of files by their targets.
+
+    ``conda``: each installation by conda with its own channels.
+    """
 
     reading: Reading
     beside: Beside
@@ -71,6 +78,7 @@ class _Container:
     pip: dict[str, Place] = field(default_factory=dict)
     channels: dict[str, Place] = field(default_factory=dict)
     flags: dict[str, str] = field(default_factory=dict)
+    conda: list[tuple[Place, list[str]]] = field(default_factory=list)
 
 
 def read(source: Source, beside: Beside) -> tuple[EnvironmentFile, tuple[str, ...]]:
@@ -80,6 +88,9 @@ def read(source: Source, beside: Beside) -> tuple[EnvironmentFile, tuple[str, ..
         _read_definition(container, source)
     else:
         _read_dockerfile(container, source)
+    for place, channels in container.conda if len(container.conda) > 1 else ():
+        words = f"; its channels {', '.join(channels)} are of all packages" if channels else ""
+        container.reading.note(place, f"this command of conda is solved with the others{words}")
     container.reading.check()
     return EnvironmentFile(
         channels=tuple(container.channels),
@@ -295,6 +306,8 @@ def _shell_words(text: str, begin: Place) -> Iterator[tuple[str, Place]]:
 def _words(container: _Container, text: str, begin: Place, *, is_pip: bool) -> None:
     """Read the words behind ``pip install`` or ``conda install``."""
     option = ""
+    if not is_pip:
+        container.conda.append((begin, []))
     for raw, place in _shell_words(text, begin):
         word = _substituted(container, raw)
         if option:
@@ -306,6 +319,8 @@ def _words(container: _Container, text: str, begin: Place, *, is_pip: bool) -> N
             name, equals, value = word.partition("=")
             if equals and name in _WITH_VALUE:
                 _option(container, name, value, place, is_pip=is_pip)
+            elif name not in _QUIET:
+                container.reading.note(place, f"the option {shown(word)} is left out")
         elif _REQUIREMENT.fullmatch(word) and "$" not in word:
             packages = container.pip if is_pip else container.specs
             packages.setdefault(word, place)
@@ -316,6 +331,7 @@ def _words(container: _Container, text: str, begin: Place, *, is_pip: bool) -> N
 def _option(container: _Container, name: str, value: str, place: Place, *, is_pip: bool) -> None:
     if not is_pip and name in _CHANNEL:
         container.channels.setdefault(value, place)
+        container.conda[-1][1].append(value)
     elif is_pip and name in _REQUIREMENTS:
         file = container.copied.get(value, value)
         if file.startswith("/") or container.beside(file) is None:

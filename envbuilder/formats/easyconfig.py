@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ..documents.source import Source
@@ -22,12 +23,10 @@ _DEPENDENCIES, _EXTENSIONS, _CHECKSUMS = "dependencies", "exts_list", "checksums
 # A dependency that is a module of the site, not an easyconfig: "Using external modules".
 _EXTERNAL = "EXTERNAL_MODULE"
 # What names the module; what describes it or says where its sources are.
-_READ = frozenset(
-    {"name", "version", "versionsuffix", "toolchain", "easyblock", _DEPENDENCIES, _EXTENSIONS}
-)
-_ABOUT = frozenset(
-    {"easyblock", "homepage", "description", "moduleclass", "source_urls", "sources", _CHECKSUMS}
-)
+_READ = frozenset({"name", "version", "toolchain", "easyblock", _DEPENDENCIES, _EXTENSIONS})
+_ABOUT = frozenset({"homepage", "description", "moduleclass", _CHECKSUMS})
+# Lists of packages that the module contains, or that only its build needs.
+_WITHIN = (_EXTENSIONS, "components", "builddependencies")
 _GENERATION = re.compile(r"20\d\d[ab]")
 # Toolchains without a compiler.
 _SYSTEM = frozenset({"system", "dummy"})
@@ -59,10 +58,12 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
             reading.wrong("package-list.missing-key", Place(source.file, 1, 1), f"{key} is missing")
     reading.check()
     software = {str(name): (f"=={version}", file.place("name"))}
-    for (extension, release), place in file.dependencies(_EXTENSIONS):
-        if extension.lower() != str(name).lower():
-            text = shown(f"{extension} {release}", 60)
-            reading.note(place, f"{text} is left out: the module contains it")
+    file.check_name(str(name), str(version))
+    for key in _WITHIN:
+        for (extension, release), place in file.dependencies(key):
+            if extension.lower() != str(name).lower():
+                text = shown(f"{extension} {release}", 60)
+                reading.note(place, f"{text} of {key} is left out: the module contains it")
     modules: dict[str, Place] = {}
     for row, place in file.dependencies(_DEPENDENCIES):
         if row[1] == _EXTERNAL:
@@ -127,10 +128,27 @@ class _Easyconfig:
             try:
                 name, version, *_ = (_value(each, self.values) for each in elements[:2])
                 found.append(((_text(name), _text(version)), place))
+                self._note_fields(_text(name), elements[2:])
             except (_NotDataError, ValueError):
                 text = shown(ast.unparse(item), 60)
                 self.reading.note(place, f"{text} of {key} is left out: not read as data")
         return found
+
+    def _note_fields(self, name: str, fields: list[ast.expr]) -> None:
+        """Note what stands behind a version: suffix and toolchain, or the keys of options."""
+        for each in fields:
+            texts = [each] if not isinstance(each, ast.Dict) else [key for key in each.keys if key]
+            words = ", ".join(ast.unparse(text).strip("'") for text in texts)
+            if words not in ("", _CHECKSUMS):
+                place = Place(self.source.file, each.lineno, each.col_offset + 1)
+                self.reading.note(place, f"{shown(words, 240)} of {shown(name)} is left out")
+
+    def check_name(self, name: str, version: str) -> None:
+        """Note a version that the name of the file, NAME-VERSION..., does not have."""
+        file = Path(self.source.file).name
+        if file.startswith(f"{name}-") and not file.startswith(f"{name}-{version}"):
+            text = f"the version is {shown(version)}, unlike the name of the file"
+            self.reading.note(self.place("version"), text)
 
     def _items(self, key: str, node: ast.expr | None) -> Iterator[ast.expr]:
         """Yield the items of lists and of their sums; note every other expression."""

@@ -34,7 +34,8 @@ class EnvironmentFile:
     """What a file asks for: an environment.yml, or another one in its terms.
 
     ``specs``: MatchSpecs, or URLs of packages. ``pip``: lines of a requirements file. ``software``:
-    names of Spack or EasyBuild, or of components, each with bounds. ``modules``: names to load, in
+    names of Spack or EasyBuild, or of components, each with bounds. ``bound``: such names that
+    count only where nothing else is a component or package. ``modules``: names to load, in
     order. ``toolchain``: a generation of EasyBuild's; ``toolchain_kind``: foss. ``image``: the
     base. ``places``: where each spec, line, name, module and toolchain is written. ``only_pip``:
     there is no conda in it at all.
@@ -45,6 +46,7 @@ class EnvironmentFile:
     specs: tuple[str, ...] = ()
     pip: tuple[str, ...] = ()
     software: tuple[tuple[str, str], ...] = ()
+    bound: tuple[tuple[str, str], ...] = ()
     modules: tuple[str, ...] = ()
     toolchain: str | None = None
     toolchain_kind: str | None = None
@@ -69,9 +71,7 @@ def read(source: Source, platform: str | None = None) -> tuple[EnvironmentFile, 
     """
     root, problems = parse(source)
     reading = Reading(_AGAIN, [*problems])
-    for key, _ in root.pairs:
-        if key.text not in _KEYS:
-            reading.note(key.place, f"{shown(key.text)} is left out")
+    reading.others(root, _KEYS)
     platforms = reading.texts(node_at(root, "platforms"), "platforms")
     if platform and platforms and platform not in platforms:
         reading.wrong(

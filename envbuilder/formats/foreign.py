@@ -106,6 +106,11 @@ _FORMS = (
         _alone(project_toml.read_lock),
     ),
     _Form(
+        "pixi.toml",
+        _marked(r"^\[(?:workspace|project)\][^\n]*\n(?:(?!\[)[^\n]*\n)*?channels\s*="),
+        _alone(project_toml.read_pixi),
+    ),
+    _Form(
         "pyproject.toml", _marked(r"^\[(project|tool\.poetry)\]"), _alone(project_toml.read_project)
     ),
     _Form(

@@ -61,10 +61,10 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
         elif pattern is _PIP_ROW or row.channel in _OF_PIP or row.build == "pypi_0":
             pip[f"{row.name}=={row.version}"] = place
         else:
-            # An empty column means conda's own channels.
-            channels.append(row.channel or DEFAULTS)
+            # An empty column means conda's own channels; an export has no such column.
+            channels += [] if _EXPORTED.fullmatch(line) else [row.channel or DEFAULTS]
             specs[f"{row.name}={row.version}={row.build}" if row.build else row.name] = place
-    if any(_EXPORTED.fullmatch(line) for line in specs) and set(channels) == {DEFAULTS}:
+    if any(_EXPORTED.fullmatch(line) for line in specs) and not channels:
         _note_channels(reading, source, specs)
     return EnvironmentFile(
         channels=tuple(dict.fromkeys(channels)),

@@ -19,6 +19,8 @@ _VERSIONS = ("5", "6", "7")
 _KINDS = ("conda", "pypi")
 _CONDA, _PYPI = _KINDS
 DEFAULT = "default"
+_KEYS = ("version", "platforms", "environments", "packages")
+_OF_ENVIRONMENT = ("channels", "indexes", "packages")
 _SCHEMES = ("http://", "https://", "file://")
 
 
@@ -46,6 +48,10 @@ def read(
     )
     indexes = reading.texts(node_at(chosen, "indexes"), "indexes")
     key = _platform_key(reading, root, chosen, platform)
+    reading.others(root, _KEYS)
+    reading.others(chosen, _OF_ENVIRONMENT)
+    for each in reading.mappings(node_at(chosen, "channels"), "channels"):
+        reading.others(each, ("url",), "channel: ")
     named = _chosen(reading, chosen, key, "platform", "packages", listed=True)
     _note_others(reading, node_at(root, "environments"), environment, "environment")
     _note_others(reading, node_at(chosen, "packages"), key, "platform")

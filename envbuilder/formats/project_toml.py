@@ -1,32 +1,37 @@
-"""TOML files of Python's projects: pyproject.toml and pylock.toml.
+"""TOML files of projects: pyproject.toml, pylock.toml and pixi.toml.
 
-https://packaging.python.org/en/latest/specifications/pyproject-toml and pylock-toml.
+https://packaging.python.org/en/latest/specifications/pyproject-toml and pylock-toml;
+https://pixi.sh/latest/reference/pixi_manifest.
 """
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 from ..documents.source import Source
+from ..documents.tree import Items, Node, Pairs, Scalar
 from ..errors import DocumentError, Place, Problem
+from ..knowledge.ranges import ANY_VERSION
 from ..text import shown
 from . import poetry_dependencies
 from .environment_yml import EnvironmentFile
-from .reading import Reading, place_of
+from .reading import Reading, node_at, place_of
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-# What builds, formats and tests a project, and what is only of its author.
-_NO_DEPENDENCIES = frozenset({"build-system", "project", "tool"})
-_EXTRAS = "optional-dependencies"
-_OF_THE_PROJECT = frozenset({_EXTRAS, "dynamic"})
-# Tools whose settings say what is installed, and the keys that say nothing of it.
-_MANAGERS = frozenset({"conda-lock", "hatch", "pdm", "pixi", "poetry", "rye", "uv"})
+_KEY = re.compile(r"\s*([\w.\"'-]+)\s*=")
+_HEADER = re.compile(r"\[\[?\s*([^\]]+?)\s*\]")
+_OF_PYPI = "pypi-dependencies"
+# Tools that format and test a project; the keys that say nothing of what is installed.
+_CHECKS = frozenset(
+    {"black", "codespell", "coverage", "flake8", "isort", "mypy", "pylint", "pyright", "pytest"}
+    | {"bandit", "cibuildwheel", "commitizen", "interrogate", "ruff", "towncrier", "ty", "yapf"}
+)
 _ABOUT = frozenset(
     {
         *("name", "version", "description", "authors", "maintainers", "readme", "license"),
@@ -43,17 +48,9 @@ def read_project(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
     project = _table(root.get("project"))
     lines = _texts(project.get("dependencies"))
     places = {line: place_of(source, line.partition(";")[0].strip()) for line in lines}
-    for table in root.keys() - _NO_DEPENDENCIES:
-        text = f"{shown(table)} is left out: name its packages"
-        reading.note(place_of(source, f"[{table}"), text)
-    for key in _OF_THE_PROJECT & project.keys():
-        header = f"[project.{key}" if isinstance(project[key], dict) else f"{key} ="
-        reading.note(place_of(source, header), f"{shown(key)} is left out")
-    for groups in (project.get(_EXTRAS), root.get("dependency-groups")):
-        for group, members in _table(groups).items():
-            packages = shown(", ".join(_texts(members)) or "no package", 240)
-            place = place_of(source, f"{group} =", f"{group}=")
-            reading.note(place, f"{shown(group)} is left out: {packages}")
+    tree = _tree(source, root)
+    reading.others(tree, ("project", "tool"))
+    reading.others(node_at(tree, "project"), _ABOUT | {"dependencies", "requires-python"})
     poetry = _table(_table(root.get("tool")).get("poetry"))
     python, name = project.get("requires-python"), project.get("name", poetry.get("name"))
     own: dict[str, Place] = {}
@@ -61,8 +58,11 @@ def read_project(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
         own, bounds = poetry_dependencies.read(reading, poetry["dependencies"], source)
         python = python or bounds
         places |= own
-    for text, place in _settings_of_managers(source, _table(root.get("tool")), is_read=bool(own)):
-        reading.note(place, text)
+    for tool, settings in reading.pairs(node_at(tree, "tool"), "tool"):
+        is_read = own and tool.text == "poetry"
+        known = _ABOUT | {"dependencies"} if is_read else _ABOUT
+        if tool.text not in _CHECKS:
+            reading.others(settings, known, f"tool.{tool.text}.")
     return EnvironmentFile(
         name=name if isinstance(name, str) else None,
         pip=(*lines, *own),
@@ -72,30 +72,50 @@ def read_project(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
     ), tuple(sorted(reading.notes))
 
 
-def _settings_of_managers(
-    source: Source, tools: dict[str, Any], *, is_read: bool
-) -> Iterator[tuple[str, Place]]:
-    """Yield a note for each table of a manager of packages. *is_read*: Poetry's are read."""
-    for tool, settings in tools.items():
-        for key, value in _table(settings).items():
-            path = f"tool.{tool}.{key}"
-            if path == "tool.poetry.dependencies" and is_read:
-                continue
-            if "dependenc" in key or (tool in _MANAGERS and key not in _ABOUT):
-                tables = (f"[{path}", f"[[{path}")
-                place = place_of(source, *tables, f"{key} =", f"{key}=", key)
-                names = _names_in(value)
-                words = f": {shown(', '.join(names), 240)}" if names else ""
-                yield f"{shown(path)} is left out{words}", place
+def read_pixi(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
+    """Return the packages of the default environment, and notes. Raises DocumentError."""
+    reading, root = Reading("pixi init writes such a file"), _load(source)
+    tree, head = _tree(source, root), "workspace" if "workspace" in root else "project"
+    workspace = _table(root.get(head))
+    reading.others(tree, (head, "dependencies", _OF_PYPI))
+    reading.others(node_at(tree, head), _ABOUT | {"channels"})
+    conda = node_at(tree, "dependencies")
+    specs = {
+        spec: key.place
+        for key, value in reading.pairs(conda, "dependencies")
+        if (spec := _pixi_spec(reading, key.text, value))
+    }
+    pip, _ = poetry_dependencies.read(reading, root.get(_OF_PYPI), source)
+    rows = workspace.get("channels")
+    channels = [
+        reading.clean(str(_table(each).get("channel", each)), tree.place)
+        for each in (rows if isinstance(rows, list) else ())
+    ]
+    reading.check()
+    name = workspace.get("name")
+    return EnvironmentFile(
+        name=name if isinstance(name, str) else None,
+        channels=tuple(channels),
+        specs=tuple(specs),
+        pip=tuple(pip),
+        places={**specs, **pip},
+    ), tuple(reading.notes)
 
 
-def _names_in(value: object) -> list[str]:
-    """Return the names in a table, or those that the tables of a list have."""
-    if isinstance(value, dict):
-        groups = [_table(_table(group).get("dependencies")) for group in value.values()]
-        return [*value, *(name for group in groups for name in group)]
-    rows = value if isinstance(value, list) else []
-    return [str(each.get("name")) for each in rows if isinstance(each, dict) and "name" in each]
+def _pixi_spec(reading: Reading, name: str, value: Node) -> str | None:
+    """Return a dependency as a MatchSpec; None, and a note, for what is no package of a channel."""
+    if isinstance(value, Scalar):
+        return f"{name} {value.text}" if value.text != ANY_VERSION else name
+    if not isinstance(value, Pairs) or {"git", "path", "url"} & value.index.keys():
+        reading.leave_out(name, value, value.place)
+        return None
+    reading.others(value, ("version", "build", "channel"), f"{name}: ")
+    version = reading.text(value, "version", required=False) or ANY_VERSION
+    build = reading.text(value, "build", required=False)
+    channel = reading.text(value, "channel", required=False)
+    spec = name if version == ANY_VERSION else f"{name} {version}"
+    spec = f'{name}[version="{version}",build="{build}"]' if build else spec
+    return f"{channel}::{spec}" if channel else spec
 
 
 def read_lock(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
@@ -132,6 +152,40 @@ def read_lock(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
         only_pip=True,
         places=pip,
     ), tuple(reading.notes)
+
+
+def _tree(source: Source, root: dict[str, Any]) -> Node:
+    """Return the tables as nodes: what stands in one value has the place of its key."""
+    places: dict[str, Place] = {}
+    header = ""
+    for number, line in enumerate(source.text.splitlines(), start=1):
+        if table := _HEADER.match(line):
+            header = _path("", table[1])
+            for end in re.finditer(r"\.|$", header):
+                places.setdefault(header[: end.start()], Place(source.file, number, 1))
+        elif key := _KEY.match(line):
+            places.setdefault(_path(header, key[1]), Place(source.file, number, key.start(1) + 1))
+
+    def node(value: object, path: str, place: Place) -> Node:
+        place = places.get(path, place)
+        if isinstance(value, list):
+            return Items(place, tuple(node(each, path, place) for each in value))
+        if not isinstance(value, dict):
+            return Scalar(place, str(value), plain=False)
+        below = {key: _path(path, key) for key in value}
+        return Pairs(
+            place,
+            tuple(
+                (Scalar(places.get(at, place), key, plain=False), node(value[key], at, place))
+                for key, at in below.items()
+            ),
+        )
+
+    return node(root, "", Place(source.file, 1, 1))
+
+
+def _path(above: str, key: str) -> str:
+    return f"{above}.{key}".lstrip(".").translate(str.maketrans("", "", "\"' "))
 
 
 def _load(source: Source) -> dict[str, Any]:

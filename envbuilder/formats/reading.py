@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NoReturn
 
 from ..documents.source import Source
 from ..documents.tree import Items, Node, Pairs, Scalar
 from ..errors import DocumentError, Place, Problem
+from ..redaction.names import strength
 from ..redaction.secret_queries import without_secret_query
 from ..target_tools.names import without_credentials
 from ..text import shown
@@ -20,6 +21,8 @@ MOST_VALUES = 2_000_000
 """A lock of several platforms has more values than any document of ours."""
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
+
+_KEY = re.compile(r"[\w.-]+")
 
 
 @dataclass
@@ -116,6 +119,30 @@ class Reading:
                 self.wrong("package-list.not-text", each.place, f"each item of {what} must be text")
         return tuple(found)
 
+    def leave_out(self, label: str, node: Node, place: Place) -> None:
+        """Note the line of a setting, and each line of its values; none with a secret's name."""
+        lines: dict[int, tuple[Place, list[str]]] = {place.line: (place, [])}
+        for leaf in leaves(node):
+            lines.setdefault(leaf.place.line, (leaf.place, []))[1].append(
+                without_credentials(leaf.text)
+            )
+        for number, (at, texts) in lines.items():
+            # Not the values of names such as password, nor a folder of the author.
+            names = (label, *(text for text in texts if _KEY.fullmatch(text)))
+            is_secret = label in ("mirrors", "prefix") or any(map(strength, names))
+            words = shown(", ".join(texts[:1] if is_secret else texts), 240)
+            if number != place.line:
+                self.note(at, f"{words} of {shown(label)} is left out")
+            else:
+                behind = f": {words}" if words and not is_secret else ""
+                self.note(at, f"{shown(label)} is left out{behind}")
+
+    def others(self, holder: Node | None, known: Collection[str], label: str = "") -> None:
+        """Note each key of a mapping that the reader does not know, and that has a value."""
+        for key, value in holder.pairs if isinstance(holder, Pairs) else ():
+            if key.text not in known and any(not _is_null(leaf) for leaf in leaves(value)):
+                self.leave_out(f"{label}{key.text}", value, key.place)
+
     # ------------------------------------------------------------ packages
 
     def hash(self, holder: Pairs | None, name: str) -> str | None:
@@ -164,6 +191,19 @@ class Reading:
             self.note(place, f"{shown(name)} has no wheel: it is compiled")
         sha256 = self.hash(hashes, "sha256")
         return PipEntry(name, version, found, sha256, depends, holder.place)
+
+
+def leaves(node: Node) -> Iterator[Scalar]:
+    """Yield the texts of a node, also those of lists and mappings in it."""
+    if isinstance(node, Scalar):
+        yield node
+    elif isinstance(node, Items):
+        for item in node.items:
+            yield from leaves(item)
+    elif isinstance(node, Pairs):
+        for key, value in node.pairs:
+            yield key
+            yield from leaves(value)
 
 
 def node_at(holder: Node | None, key: str) -> Node | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import unquote
 
@@ -37,6 +37,8 @@ _ALIAS = "https://conda.anaconda.org"
 _OWN_FOLDER, _LOCAL = "pkgs/", "local"
 _NO_DEFAULTS = "nodefaults"
 _OPTION = re.compile(r"(?P<name>-[A-Za-z]|--[a-z-]+)(?:[= ]\s*(?P<value>.*))?")
+# An option in the line of a package.
+_IN_LINE = re.compile(r"(?<=\S)\s+(--[a-z].*)")
 _INDEX = ("-i", "--index-url")
 _PYPI = "https://pypi.org/simple"
 _FURTHER_INDEX = "--extra-index-url"
@@ -99,6 +101,10 @@ class _Draft:
     built_at: Place | None = None
     lost: list[tuple[Place | None, str]] = field(default_factory=list)
 
+    @property
+    def is_empty(self) -> bool:
+        return not (self.stack or self.conda or self.pip or self.runtime)
+
 
 def recipe_text(
     asked: EnvironmentFile,
@@ -114,7 +120,7 @@ def recipe_text(
     holds all these lines as comments. Raises DocumentError if no component or package is left.
     """
     draft = _Draft(arch, is_conda=not asked.only_pip)
-    channels = [] if asked.only_pip else _channels(asked, known, draft)
+    channels = [] if asked.only_pip else _channels(_bound_channels(asked), known, draft)
     for spec in asked.specs:
         _add_conda(draft, spec, asked.places.get(spec), known)
     for line in asked.pip:
@@ -124,6 +130,7 @@ def recipe_text(
     _add_toolchain(draft, asked, known)
     for module in asked.modules:
         _add_module(draft, module, asked.places.get(module), known)
+    _add_bound(draft, asked, known)
     for variable, value in asked.variables:
         _add_variable(draft, variable, value)
     if draft.built_at and "flags" not in draft.runtime:
@@ -133,7 +140,7 @@ def recipe_text(
     draft.lost += unavailable(asked, has_index=has_index)
     indexes = _indexes(draft)
     lost = (*notes, *(f"{place}: {text}" if place else text for place, text in draft.lost))
-    if not (draft.stack or draft.conda or draft.pip or draft.runtime):
+    if draft.is_empty:
         _refuse(origin, lost)
     if "python" not in draft.stack:
         draft.stack = {"python": ANY_VERSION, **draft.stack}
@@ -192,13 +199,26 @@ def _channels(asked: EnvironmentFile, known: KnownNames, draft: _Draft) -> list[
     return list(dict.fromkeys(found))
 
 
+def _bound_channels(asked: EnvironmentFile) -> EnvironmentFile:
+    """Return what a file asks for, its channels before those of CHANNEL::NAME.
+
+    conda takes such a package from its channel also where the list lacks it.
+    """
+    bound = (spec.rpartition("::")[0] for spec in asked.specs if re.match(r"[^\s\[]+::", spec))
+    names = [re.sub(r"/(noarch|linux-\w+)$", "", each) for each in bound]
+    channels = dict.fromkeys((*(asked.channels or (DEFAULTS,)), *names))
+    return replace(asked, channels=tuple(channels)) if names else asked
+
+
 def _add_conda(draft: _Draft, text: str, place: Place | None, known: KnownNames) -> None:
     spec = _spec_of_url(text) if "://" in text and "::" not in text else parse(text)
     if spec is None or not spec.sayable:
         draft.lost.append((place, f"{shown(text)} is left out: a recipe cannot express it"))
         return
     for each in spec.unsaid:
-        draft.lost.append((place, f"{shown(each)} of {shown(text)} is left out"))
+        is_channel = each.startswith("channel ")
+        words = f"that only {text} is from {each}" if is_channel else f"{each} of {text}"
+        draft.lost.append((place, f"{shown(words, 240)} is left out"))
     component, bounds = known.conda.get(spec.name), spec.range
     draft.specs.setdefault(component or normalize(spec.name), spec.text)
     variant = known.pip_variants.get(spec.name)
@@ -236,6 +256,11 @@ def _add_pip(draft: _Draft, line: str, place: Place | None, known: KnownNames) -
     if option:
         _add_option(draft, option["name"], (option["value"] or "").strip(), lost)
         return
+    behind = _IN_LINE.search(line)
+    if behind:
+        why = "an option in the line of a package"
+        draft.lost.append((place, f"{shown(behind[1], 240)} is left out: {why}"))
+        line = line[: behind.start()]
     try:
         requirement = Requirement(line)
     except InvalidRequirement:
@@ -340,6 +365,12 @@ def _add_software(
     elif draft.stack.setdefault(component, bounds) != bounds:
         why = f"the stack has {component} {draft.stack[component]}"
         draft.lost.append((place, f"{shown(name)} {bounds} is left out: {why}"))
+
+
+def _add_bound(draft: _Draft, asked: EnvironmentFile, known: KnownNames) -> None:
+    """Add what a file binds and asks for nowhere, if nothing else is in the recipe."""
+    for name, bounds in asked.bound if draft.is_empty else ():
+        _add_software(draft, name, bounds, asked.places.get(name), known)
 
 
 def _add_toolchain(draft: _Draft, asked: EnvironmentFile, known: KnownNames) -> None:

@@ -21,7 +21,7 @@ Beside = Callable[[str], Source | None]
 """Returns a file by its path relative to the one that is read; None: it cannot be read."""
 
 _LINE = re.compile(
-    r"-\S.*|[A-Za-z0-9][A-Za-z0-9._-]*\s*(\[[^\]]*\]\s*)?([@<>=!~;(].*)?|\S+://\S+|\.\S*"
+    r"-\S.*|[A-Za-z0-9][A-Za-z0-9._-]*\s*(\[[^\]]*\]\s*)?([@<>=!~;(].*|--[a-z].*)?|\S+://\S+|\.\S*"
     r"|\S*/\S+\.(whl|tar\.gz|zip)"
 )
 _COMMENT = re.compile(r"(^|\s)#.*")
@@ -110,7 +110,7 @@ class _Files:
             elif text in self.places:
                 self.reading.note(place, f"{shown(text)} is listed twice; it counts once")
             else:
-                self.places[self._release_of_file(text, place)] = place
+                self.places[self._named_wheel(text)] = place
 
     def _include(self, name: str, place: Place, *, binds: bool) -> None:
         source = self.beside(name) if "://" not in name else None
@@ -119,8 +119,8 @@ class _Files:
         elif source.file not in self.names and len(self.names) < _MOST_FILES:
             self.read(source, binds=binds)
 
-    def _release_of_file(self, text: str, place: Place) -> str:
-        """Return the release of a wheel outside an index by its name; other lines unchanged."""
+    def _named_wheel(self, text: str) -> str:
+        """Return a wheel outside an index with its name before it; other lines unchanged."""
         # lazy import: few files name wheels
         from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
@@ -128,13 +128,11 @@ class _Files:
         if wheel is None or text.startswith("-"):
             return text
         try:
-            name, version, _, tags = parse_wheel_filename(wheel[1].replace("%2B", "+"))
+            name, _, _, tags = parse_wheel_filename(wheel[1].replace("%2B", "+"))
         except InvalidWheelFilename:
             return text
         self.pythons.update(tag.interpreter for tag in tags)
-        note = f"{shown(text, 240)} is not of an index: {name} {version} is required"
-        self.reading.note(place, note)
-        return f"{name}=={version}"
+        return text if " @ " in text else f"{name} @ {text}"
 
     def python(self) -> tuple[tuple[str, str], ...]:
         """Return the Python that the wheels outside an index are for, if it is one."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..documents.tree import Items, Node, Pairs, Scalar
+from ..documents.tree import Node, Pairs, Scalar
 from ..errors import Place
 from ..text import counted, shown
 from .reading import Reading, node_at
@@ -46,7 +46,7 @@ class _SpecLists:
     def define(self, definition: Pairs) -> None:
         """Add a definition; note one with a condition, which is Python of Spack."""
         if "when" in definition.index:
-            note_leaves(self.reading, "a definition with when", definition, definition.place)
+            self.reading.leave_out("a definition with when", definition, definition.place)
             return
         for key, value in definition.pairs:
             self.lists.setdefault(key.text, []).extend(self.expand(value, key.text))
@@ -60,7 +60,7 @@ class _SpecLists:
             elif isinstance(item, Scalar):
                 specs += self._spec(item)
             else:
-                note_leaves(self.reading, "an item of specs", item, item.place)
+                self.reading.leave_out("an item of specs", item, item.place)
         if len(specs) > MAX_SPECS:
             message = f"{label} has more than {MAX_SPECS} specs"
             self.reading.stop("package-list.too-many-specs", item.place, message)
@@ -136,26 +136,3 @@ def _satisfies(parts: Sequence[str], exclusion: Sequence[str]) -> bool:
         any(part == each or part.startswith((f"{each}@", f"{each}.")) for part in parts)
         for each in exclusion
     )
-
-
-def leaves(node: Node) -> Iterator[Scalar]:
-    """Yield the texts of a node, also those of lists and mappings in it."""
-    if isinstance(node, Scalar):
-        yield node
-    elif isinstance(node, Items):
-        for item in node.items:
-            yield from leaves(item)
-    elif isinstance(node, Pairs):
-        for key, value in node.pairs:
-            yield key
-            yield from leaves(value)
-
-
-def note_leaves(reading: Reading, label: str, node: Node, place: Place) -> None:
-    """Note the line of a setting, and those of its values."""
-    reading.note(place, f"{shown(label)} is left out")
-    lines = {place.line}
-    for leaf in leaves(node):
-        if leaf.place.line not in lines:
-            lines.add(leaf.place.line)
-            reading.note(leaf.place, f"{shown(leaf.text)} of {shown(label)} is left out")

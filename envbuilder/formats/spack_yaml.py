@@ -17,18 +17,17 @@ from ..errors import Place
 from ..knowledge.ranges import ANY_VERSION
 from ..text import shown
 from .environment_yml import EnvironmentFile
-from .reading import Reading, pairs_at
-from .spack_matrix import expand, leaves, note_leaves
+from .reading import Reading, leaves, pairs_at
+from .spack_matrix import expand
 
 _SPEC = re.compile(
     r"(?P<name>[A-Za-z0-9_][\w-]*)?(?P<version>@=?[\w.,:=-]+)?(?P<variants>.*)", re.DOTALL
 )
 _DEPENDENCY = re.compile(r"\^([A-Za-z0-9_][\w-]*)(@=?[\w.,:=-]+)?")
 _COMPILER = re.compile(r"(?<![\w^])%([A-Za-z0-9_][\w-]*)(@=?[\w.,:=-]+)?")
+_MPI = re.compile(r"(open|intel-|intel-oneapi-|cray-)?mpi(ch)?$|mvapich|spectrum-mpi")
 _PLAIN = re.compile(r"\d[\w.]*")
 _READ = frozenset({"specs", "definitions", "packages"})
-# What configures an installation of Spack, and says nothing of the environment.
-_SETTINGS = frozenset({"config", "view", "concretizer", "modules", "ci", "cdash", "env_vars"})
 
 
 class _Spec(NamedTuple):
@@ -39,10 +38,11 @@ class _Spec(NamedTuple):
 
 @dataclass(frozen=True)
 class _Software:
-    """The software that specs ask for, with its bounds and place."""
+    """The software that specs ask for, with its bounds and place; ``bound``: asked by none."""
 
     reading: Reading
     bounds: dict[str, str] = field(default_factory=dict)
+    bound: dict[str, str] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
 
     def add(self, text: str, place: Place) -> None:
@@ -65,7 +65,7 @@ class _Software:
         """Bind a package by its version, requirements and externals; note its other settings."""
         name = package.text.rstrip(":")
         if not isinstance(settings, Pairs):
-            note_leaves(self.reading, name, settings, package.place)
+            self.reading.leave_out(name, settings, package.place)
             return
         for key, value in settings.pairs:
             if key.text in ("version", "require"):
@@ -73,21 +73,45 @@ class _Software:
             elif key.text == "externals":
                 for external in self.reading.mappings(value, "externals"):
                     self._external(external)
-            elif key.text != "buildable":
-                note_leaves(self.reading, f"{name}: {key.text}", value, key.place)
+            elif key.text == "providers":
+                self._provide(value)
+            else:
+                self.reading.leave_out(f"{name}: {key.text}", value, key.place)
 
     def _bind_by(self, name: str, value: Node) -> None:
         if isinstance(value, Pairs) or any(
             isinstance(item, Pairs) for item in getattr(value, "items", ())
         ):
-            note_leaves(self.reading, f"conditions of {name}", value, value.place)
+            self.reading.leave_out(f"conditions of {name}", value, value.place)
             return
         for leaf in leaves(value):
-            bounds = spec_bounds(f"@{leaf.text.removeprefix('@')}")
-            if bounds and self.bounds.get(name) == ANY_VERSION:
+            # 1.2 of version, @1.2+mpi of require.
+            text = f"@{leaf.text}" if leaf.text[:1].isdigit() else leaf.text
+            spec = _SPEC.fullmatch(text)
+            bounds = spec_bounds(spec["version"] or "") if spec else None
+            if not bounds or self.bounds.get(name, ANY_VERSION) != ANY_VERSION:
+                self.reading.note(leaf.place, f"{name}: {shown(leaf.text)} is left out")
+                continue
+            if name in self.bounds:
                 self.bounds[name] = bounds
             else:
-                self.reading.note(leaf.place, f"{name}: {shown(leaf.text)} is left out")
+                self.bound[name], self.places[name] = bounds, leaf.place
+                text = f"{name} {shown(leaf.text)} binds no spec of the file"
+                self.reading.note(leaf.place, text)
+            if spec and spec["variants"].strip():
+                rest = shown(spec["variants"].strip(), 240)
+                self.reading.note(leaf.place, f"{name}: {rest} is left out")
+
+    def _provide(self, providers: Node) -> None:
+        """Add the first provider of MPI where no spec is one; note every other provider."""
+        for virtual, names in self.reading.pairs(providers, "providers"):
+            first = next(leaves(names), None)
+            is_mpi = virtual.text.rstrip(":") == "mpi" and not any(map(_MPI.match, self.bounds))
+            if first and is_mpi:
+                self.reading.note(first.place, f"mpi is provided by {shown(first.text)}: added")
+                self.add(first.text, first.place)
+            else:
+                self.reading.leave_out(f"provider of {virtual.text}", names, virtual.place)
 
     def _external(self, external: Pairs) -> None:
         text = self.reading.text(external, "spec") or ""
@@ -98,7 +122,7 @@ class _Software:
             self.reading.note(external.place, f"the external {shown(text)} is left out")
         for key, value in external.pairs:
             if key.text != "spec":
-                note_leaves(self.reading, f"{shown(text)}: {key.text}", value, key.place)
+                self.reading.leave_out(f"{shown(text)}: {key.text}", value, key.place)
 
 
 def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
@@ -112,16 +136,18 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
     environment = pairs_at(root, "spack") or root
     packages = pairs_at(environment, "packages")
     software = _Software(reading)
-    for key, value in environment.pairs:
-        if key.text not in _READ | _SETTINGS:
-            note_leaves(reading, key.text, value, key.place)
+    reading.others(root, ("spack",) if environment is not root else root.index)
+    reading.others(environment, _READ)
     for spec, place in expand(reading, environment):
         software.add(spec, place)
     for key, value in packages.pairs if packages else ():
         software.bind(key, value)
     reading.check()
     asked = EnvironmentFile(
-        software=tuple(software.bounds.items()), only_pip=True, places=software.places
+        software=tuple(software.bounds.items()),
+        bound=tuple(software.bound.items()),
+        only_pip=True,
+        places=software.places,
     )
     return asked, tuple(reading.notes)
 

@@ -235,7 +235,54 @@ line-length = 100
 
 def test_each_key_of_a_manager_of_packages_is_noted(tmp_path: Path) -> None:
     _, left_out = imported(tmp_path, "pyproject.toml", PROJECT)
-    assert sorted(int(each.split(":")[1]) for each in left_out) == [4, 5, 7, 8, 10]
+    assert sorted(int(each.split(":")[1]) for each in left_out) == [*range(4, 6), *range(7, 13)]
+
+
+PIXI = """\
+[workspace]
+channels = ["conda-forge"]
+platforms = ["linux-64"]
+[dependencies]
+python = "3.12.*"
+pytorch = {version = ">=2.3", channel = "own"}
+blas = {version = "*", build = "*mkl", build-number = ">=1"}
+[pypi-dependencies]
+tqdm = ">=4"
+own = {path = "own"}
+[feature.gpu.dependencies]
+cuda = "12.4.*"
+"""
+
+
+def test_tables_of_pixi_are_read(tmp_path: Path) -> None:
+    recipe, left_out = imported(tmp_path, "pixi.toml", PIXI)
+    assert recipe["channels"] == ["conda-forge", "https://conda.anaconda.org/own"]
+    assert recipe["stack"] == {"python": "==3.12.*", "pytorch": ">=2.3"}
+    assert recipe["packages"] == ["tqdm>=4"]
+    lines = {int(each.split(":")[1]) for each in left_out}
+    assert {3, 6, 7, 10, 11, 12} <= lines
+
+
+def test_losses_within_a_line_are_noted(tmp_path: Path) -> None:
+    text = "torch --index-url https://own.example/simple\nown @ https://own.example/own-1-py3-none-any.whl\n"
+    recipe, left_out = imported(tmp_path, "requirements.txt", text)
+    assert (recipe["stack"], "packages" in recipe) == ({"python": "*", "pytorch": "*"}, False)
+    assert left_out == ["requirements.txt:1:1", "requirements.txt:2:1"]
+    text = (
+        "name = 'PyTorch'\nversion = '1.11.0'\ntoolchain = SYSTEM\n"
+        "dependencies = [('CUDA', '11.8.0', '-own', True)]\ncomponents = [('absl-py', '1.0', {})]\n"
+    )
+    places = imported(tmp_path, "PyTorch-1.10.0.eb", text)[1]
+    assert {"2:1", "4:36", "4:44", "5:15"} <= {each.partition(":")[2] for each in places}
+
+
+def test_what_spack_binds_counts_without_specs(tmp_path: Path) -> None:
+    text = "spack:\n  specs: [own]\n  packages: {openmpi: {require: '@4.0.2+own'}}\n"
+    assert imported(tmp_path, "spack.yaml", text)[0]["stack"]["openmpi"] == "==4.0.2"
+    text = "spack:\n  specs: [cuda]\n  packages: {all: {providers: {mpi: [mvapich2]}}}\n"
+    assert "mvapich2" in imported(tmp_path, "spack.yaml", text)[0]["stack"]
+    text = "spack:\n  specs: [openmpi]\n  config: {password: drawn}\n"
+    assert "mvapich2" not in imported(tmp_path, "spack.yaml", text)[0]["stack"]
 
 
 def test_mirrors_of_spack_are_noted(tmp_path: Path) -> None:
@@ -273,7 +320,7 @@ def test_tables_of_poetry_are_read(tmp_path: Path) -> None:
         "jsonargparse[signatures]>=4.27,<5",
         "scipy",
     ]
-    assert sorted(int(each.split(":")[1]) for each in left_out) == [10, 11, 12, 13]
+    assert sorted(int(each.split(":")[1]) for each in left_out) == [10, 11, 12, 13, 14]
 
 
 @pytest.mark.parametrize(

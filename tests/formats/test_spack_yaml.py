@@ -56,8 +56,8 @@ spack:
     hdf5: {version: [1.14.0]}
 """
     found = {"openmpi": "==4.1.5", "cuda": "==12.1.1", "cmake": "==3.26.3"}
-    # The version of cmake's spec counts, the prefix is of one machine, no spec names hdf5.
-    assert software(text) == (found, [5, 9, 10])
+    # The version of cmake's spec counts; no recipe has buildable or a prefix; hdf5 is no spec.
+    assert software(text) == (found, [5, 7, 9, 10])
 
 
 LISTS = """\
