@@ -262,7 +262,7 @@ class Environment:
     def states(self) -> Mapping[str, os.stat_result | None]:
         """What lies at the paths of all recorded files; None: nothing does, or nobody may look."""
         paths = (file.path for each in self.installed for file in each.files)
-        return {path: _state(self.real(path) if self.root else path) for path in paths}
+        return {path: state_of(self.real(path) if self.root else path) for path in paths}
 
     @cached_property
     def found(self) -> Mapping[str, tuple[PackageFolder, InstalledDistribution]]:
@@ -315,7 +315,7 @@ class Environment:
             return f"{self.root}/dev/null"
 
 
-def _state(path: str) -> os.stat_result | None:
+def state_of(path: str) -> os.stat_result | None:
     try:
         return os.stat(path)  # noqa: PTH116 - thousands of them
     except (OSError, ValueError):

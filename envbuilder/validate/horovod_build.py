@@ -76,6 +76,7 @@ class InstalledFramework(NamedTuple):
 
 def look(inputs: HorovodInputs) -> Iterator[tuple[CheckInfo, Outcome]]:
     """Yield the violations, and what cannot be decided for lack of a fact, with their checks."""
+    yield from ((OTHER_RELEASE, each) for each in _without_extension(inputs))
     for extension in _extensions(inputs.environment):
         framework = _framework(inputs, extension.framework)
         if framework is None:
@@ -98,6 +99,25 @@ def _extensions(environment: Environment) -> Iterator[Extension]:
         path = _EXTENSION.fullmatch(native.path)
         if path and path[2] in FRAMEWORKS:
             yield Extension(native, Path(path[1]), path[2])
+
+
+def _without_extension(inputs: HorovodInputs) -> Iterator[Violation]:
+    """Look for installed frameworks without an extension: worth knowing beside one that has it."""
+    horovod, environment = _distribution(inputs), inputs.environment
+    if horovod is None:
+        return
+    damaged = (m for path in environment.damaged if (m := _EXTENSION.fullmatch(path)))
+    built = {each.framework for each in _extensions(environment)} | {m[2] for m in damaged}
+    there = {name: f for name in FRAMEWORKS if (f := _framework(inputs, name))}
+    for name, framework in there.items():
+        folder = horovod.path.parent / _HOROVOD / name
+        if name not in built and os.path.isdir(environment.real(str(folder))):  # noqa: PTH112
+            yield Violation(
+                f"{horovod} has no extension for {name} {framework.version}",
+                (seen(environment.short(folder), "mpi_lib", "missing"), framework.place),
+                severity="info" if built & there.keys() else None,
+                fix=f"build Horovod again with HOROVOD_WITH_{FRAMEWORKS[name][0]}=1",
+            )
 
 
 # ---------------------------------------------------------------- the release of a framework
@@ -345,11 +365,11 @@ _FIX = "build it again with its flags and patches: envbuild remove, then envbuil
 OTHER_RELEASE = CheckInfo(
     id="horovod.other-framework",
     layer="framework records",
-    faults=("another release",),
+    faults=("missing", "another release"),
     severity="error",
-    title="Horovod was built for another release of a framework than is installed",
-    why="the C++ interface of a framework changes between releases: import fails with an undefined "
-    "symbol, or ranks crash",
+    title="Horovod was built for another framework, or release of it, than is installed",
+    why="import fails: without an extension with 'has not been built', with one of another release "
+    "with an undefined symbol, or ranks crash",
     fix=_FIX,
     source="https://github.com/horovod/horovod/blob/2626dc87/horovod/common/util.py",
 )

@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -625,6 +625,86 @@ def editable_to_nothing(made: Made) -> None:
     made.write(folder / "direct_url.json", json.dumps(url))
 
 
+def modules_of(*recorded: str, beside: str) -> Break:
+    """Return what installs a package with modules, and puts one that no record has beside them."""
+
+    def make(made: Made) -> None:
+        made.install("tool", "1", record="".join(f"{name},sha256=AAAA,\n" for name in recorded))
+        for name in (*recorded, beside):
+            path = made.packages / name
+            made.write(path, "") if name.endswith(".py") else zoo.compile_c(path)
+            os.utime(path, (1, 1))
+
+    return make
+
+
+def with_nul(name: str, begin: int) -> Break:
+    """Return what fills a module with NUL bytes from a place on; its size and time stay."""
+
+    def make(made: Made) -> None:
+        path = made.packages / name
+        data, times = path.read_bytes(), path.stat()
+        made.write(path, data[:begin] + b"\0" * (len(data) - begin))
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    return make
+
+
+def at_start(name: str, data: bytes | str, pth: str = "") -> Break:
+    """Return what writes a file that Python runs at start, by itself or by a line of a .pth."""
+
+    def make(made: Made) -> None:
+        made.write(made.packages / name, data)
+        if pth:
+            made.write(made.packages / "start.pth", pth)
+
+    return make
+
+
+def user_customize(made: Made) -> dict[str, str]:
+    text = f"home = {zoo.base_python(made.prefix.parent / 'base').prefix}/bin\n"
+    text += f"include-system-site-packages = true\nversion = {zoo.SERIES}.0\n"
+    made.write(made.prefix / "pyvenv.cfg", text)
+    folder = f"home/.local/lib/python{zoo.SERIES}/site-packages"
+    made.write(made.prefix.parent / folder / "usercustomize.py", "import sys\nsys.path.append(\n")
+    return {"HOME": f"{made.prefix.parent}/home", "PYTHONNOUSERSITE": ""}
+
+
+def horovod_of(*built: str, there: Sequence[str]) -> Break:
+    """Return what installs a Horovod with extensions for frameworks, and frameworks beside it."""
+
+    def make(made: Made) -> None:
+        made.install("horovod", "0.28.1")
+        for name in ("torch", "tensorflow", "mxnet"):
+            made.write(made.packages / "horovod" / name / "__init__.py", "")
+        for name in built:
+            zoo.compile_c(made.packages / "horovod" / name / f"mpi_lib{zoo.SUFFIX}")
+        for name in there:
+            made.install(name, "2.1.2")
+            made.write(made.packages / name / "__init__.py", "")
+
+    return make
+
+
+def activate_of_another(made: Made) -> None:
+    made.write(made.prefix / "bin" / "activate", 'VIRTUAL_ENV="/nowhere/venv"\n')
+
+
+def closed_folder(made: Made) -> None:
+    (made.packages / "yaml").chmod(0o700)
+
+
+def cuda_of_two_series(made: Made) -> None:
+    made.install("nvidia-nccl-cu11", "2.21.5")
+    made.install("nvidia-cublas-cu12", "12.1.3.1")
+
+
+def yaml_on_pythonpath(made: Made) -> dict[str, str]:
+    folder = made.prefix.parent / "path"
+    made.write(folder / "yaml" / "__init__.py", "")
+    return {"PYTHONPATH": str(folder)}
+
+
 def program_of_ppc64le(made: Made) -> None:
     program = Path(sys.executable).resolve().read_bytes()
     made.write(made.prefix / "bin" / "tool", other_machine(program))
@@ -704,6 +784,7 @@ BROKEN: dict[str, Way] = {
         series_moved, "python.other-version", frozenset({"package.other-abi"})
     ),
     "moved": Way(script_for("/nowhere/venv/bin/python3"), "python.moved"),
+    "moved, and activate as before": Way(activate_of_another, "python.moved"),
     "copied": Way(script_of_another_environment, "python.moved"),
     "Python without execute permission": Way(not_executable, "python.missing"),
     "interpreter truncated": Way(cut_python, "python.damaged"),
@@ -787,6 +868,39 @@ BROKEN: dict[str, Way] = {
         importing_pkg_resources, "package.pkg-resources-missing"
     ),
     "file closed to others": Way(chmod("yaml/loader.py", 0o600), "package.other-owner"),
+    "folder closed to others": Way(closed_folder, "package.other-owner"),
+    "older extension before that of abi3": Way(
+        modules_of("tool/core.abi3.so", beside=f"tool/core{zoo.SUFFIX}"),
+        "package.overwritten",
+        **_C,
+    ),
+    "extension of abi3 before one without a tag": Way(
+        modules_of("tool/core.so", beside="tool/core.abi3.so"), "package.overwritten", **_C
+    ),
+    "extension before a module": Way(
+        modules_of("tool/core.py", beside=f"tool/core{zoo.SUFFIX}"), "package.overwritten", **_C
+    ),
+    "folder before a module": Way(
+        modules_of("tool.py", beside="tool/__init__.py"), "package.overwritten"
+    ),
+    "module of NUL bytes": Way(with_nul("yaml/nodes.py", 0), "package.source-damaged"),
+    "module that ends in NUL bytes": Way(with_nul("yaml/loader.py", 512), "package.source-damaged"),
+    "sitecustomize.py with marks of a merge": Way(
+        at_start("sitecustomize.py", "import sys\n<<<<<<< HEAD\n"), "package.source-damaged"
+    ),
+    "sitecustomize.py in Latin-1": Way(
+        at_start("sitecustomize.py", b"# f\xfcr alle\n"), "package.source-damaged"
+    ),
+    "usercustomize.py cut off": Way(user_customize, "package.source-damaged"),
+    ".pth in UTF-16": Way(
+        at_start("ours.pth", "import sys\n".encode("utf-16")), "package.source-damaged"
+    ),
+    ".pth with a line of another shell": Way(
+        at_start("ours.pth", "import sys; if sys.flags.isolated: pass\n"), "package.source-damaged"
+    ),
+    "module of a .pth cut off": Way(
+        at_start("starter.py", "def start(:\n", "import starter\n"), "package.source-damaged"
+    ),
     "two packages, one file": Way(fork_of_yaml, "package.overwritten"),
     "published, then edited": Way(
         published_and(edit("yaml/loader.py", lambda data: data + b"\n")),
@@ -805,6 +919,13 @@ BROKEN: dict[str, Way] = {
         conda(remove("conda-meta/python_abi-1.0-0_cp311.json")), "conda.requirement-missing"
     ),
     "conda: package downgraded by force": Way(conda(depends), "conda.requirement-unmet"),
+    "conda: another build than required": Way(
+        conda(
+            lambda made: (made.prefix / "conda-meta" / "python_abi-1.0-0_cp311.json").unlink(),
+            lambda made: record(made, "python_abi", [], build="0_cp310"),
+        ),
+        "conda.requirement-unmet",
+    ),
     "conda: pip over it": Way(conda(pip_over_conda), "conda.replaced-by-pip"),
     "conda: record empty": Way(
         conda(lambda made: made.write(made.prefix / "conda-meta" / "bad-1-0.json", "")),
@@ -886,6 +1007,7 @@ BROKEN: dict[str, Way] = {
         base_with("libmpi.so.40", "libmpi.so.12"), "mpi.two-in-process", **_C
     ),
     "two NCCLs": Way(two_modules_with("libnccl.so.2", "libnccl.so.2"), "nccl.two-in-process", **_C),
+    "packages of two series of CUDA": Way(cuda_of_two_series, "cuda.two-in-process"),
     "CUDA of two series": Way(
         two_modules_with("libcudart.so.11.0", "libcudart.so.12"), "cuda.two-in-process", **_C
     ),
@@ -927,6 +1049,7 @@ BROKEN: dict[str, Way] = {
     "libraries of ppc64le on LD_LIBRARY_PATH": Way(
         of_ppc64le_on_library_path, "variable.other-machine", **_C
     ),
+    "package on PYTHONPATH, without metadata": Way(yaml_on_pythonpath, "variable.hides"),
     "library preloaded": Way(preload, "variable.hides", **_C),
     "PYTHONHOME": Way(shell(PYTHONHOME="{outside}"), "variable.left-over"),
     "PIP_TARGET": Way(shell(PIP_TARGET="{outside}/target"), "variable.left-over"),
@@ -967,6 +1090,23 @@ BROKEN: dict[str, Way] = {
     ),
     "Horovod's record without PyTorch": Way(
         horovod_record("{}"), "horovod.record-damaged", frozenset({"HVD-*"}), **_C
+    ),
+    "Horovod without an extension for PyTorch": Way(
+        horovod_of("tensorflow", there=["torch"]),
+        "horovod.other-framework",
+        frozenset({"HVD-*", "PY-*", "PT-*", "TORCH-*"}),
+        **_C,
+    ),
+    "Horovod without any extension": Way(
+        horovod_of(there=["torch"]),
+        "horovod.other-framework",
+        frozenset({"HVD-*", "PY-*", "PT-*", "TORCH-*"}),
+    ),
+    "Horovod of MXNet beside TensorFlow": Way(
+        horovod_of("mxnet", there=["tensorflow"]),
+        "horovod.other-framework",
+        frozenset({"HVD-*", "TF-*", "PY-*"}),
+        **_C,
     ),
     "Horovod for another PyTorch": Way(
         horovod_beside("2.14.0+cpu"), "horovod.other-framework", frozenset({"HVD-*"}), **_C
@@ -1105,6 +1245,18 @@ HEALTHY: dict[str, Way] = {
     "of ppc64le, all of it": Way(foreign, ""),
     "an editable package": Way(editable, ""),
     "a package of setup.py": Way(old_egg, ""),
+    "a module beside its extension": Way(
+        modules_of("tool/core.py", f"tool/core{zoo.SUFFIX}", beside="tool/more.py"), "", **_C
+    ),
+    "a module that an extension hides": Way(
+        modules_of(f"tool/core{zoo.SUFFIX}", beside="tool/core.py"), "", **_C
+    ),
+    "a sitecustomize.py in Latin-1 that says so": Way(
+        at_start("sitecustomize.py", b"# coding: latin-1\n# f\xfcr alle\n"), ""
+    ),
+    "a .pth of folders and lines of code": Way(
+        at_start("ours.pth", "# ours\n\nimport sys; sys.path.append('x')\n./more (1)\n"), ""
+    ),
     "a package of distutils": Way(distutils_egg, ""),
     "bytecode that is gone": Way(bytecode_gone, ""),
     "a script of sh": Way(script_for("/bin/sh"), ""),

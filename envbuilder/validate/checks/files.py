@@ -14,7 +14,7 @@ from pathlib import Path
 from ...inspect.facts import OWN, Environment, Installed, InstalledDistribution, RecordedFile
 from ...inspect.observation import seen
 from ...inspect.origins import direct_origin
-from ...machine.host import is_file
+from ...machine.host import is_file, names_in
 from ...model.validation import CheckInfo
 from ...target_tools import manifest
 from ...target_tools.files import CHUNK, open_regular, read_regular
@@ -57,7 +57,34 @@ def disputed(environment: Environment) -> dict[str, tuple[Installed, Installed]]
     return found
 
 
+def _hidden(environment: Environment) -> Iterator[Violation]:
+    """Look for what Python imports instead of a recorded module; nested packages need a module."""
+    owner = {file.path: each for each in owners(environment) for file in each.files}
+    # A row without a hash is one all the same: what was compiled on this machine may have none.
+    bare = {f"{d.path.parent}/{n}": d for d in environment.distributions for n in d.recorded or ()}
+    series = (environment.interpreter.series or "").replace(".", "")
+    order = (f".cpython-{series}", ".abi3.so", ".so")
+    own = {each.path for each in environment.libraries if each.module}
+    tops = (f"{each.path}/{name}" for each in environment.folders for name in names_in(each.path))
+    found: dict[str, set[tuple[int, str]]] = {}
+    for path in own | {top for top in tops if top.endswith(".py") and top in owner}:
+        stem = path[: path.index(".", path.rindex("/"))]
+        others = {(4, f"{stem}.py")} if f"{stem}.py" in owner else set()
+        others |= {(0, f"{stem}/__init__.py")} if is_file(f"{stem}/__init__.py") else set()
+        ranks = [n for n, end in enumerate(order, 1) if path[len(stem) :].startswith(end)]
+        found.setdefault(stem, others).update((n, path) for n in ranks[:1])
+    for paths in filter(None, found.values()):
+        first, *later = (path for _, path in sorted(paths))
+        brought = owner.get(first, bare.get(first))
+        hidden = next((p for p in later if p in owner and owner[p] != brought), None)
+        if hidden:
+            places = (seen(environment.short(each), "module") for each in (first, hidden))
+            summary = f"{environment.name(first)} hides {Path(hidden).name} of {owner[hidden]}"
+            yield Violation(summary, tuple(places))
+
+
 def _overwritten(environment: Environment) -> Iterator[Violation]:
+    yield from _hidden(environment)
     shared: dict[tuple[Installed, Installed], list[str]] = defaultdict(list)
     for path, owners in disputed(environment).items():
         shared[owners].append(path)
@@ -281,9 +308,10 @@ CHECKS = (
         layer="files",
         faults=("hidden",),
         severity="warning",
-        title="two packages installed the same file with different content",
-        why="the package installed last wins, and removing one removes files of the other",
-        fix="remove both and install the one that you want",
+        title="another file replaces or hides one that a package installed",
+        why="Python imports the other one (a folder, then .cpython-NN, .abi3.so, .so, .py), "
+        "and removing one package removes files of the other",
+        fix="remove what no package recorded; of two packages, both, and install the one you want",
         source=_RECORD,
     ),
     Check(

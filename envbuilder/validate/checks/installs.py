@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import os
 import re
+import sys
+import warnings
 from collections.abc import Iterator
+from importlib.util import decode_source
 from pathlib import Path
 
 from ...inspect.facts import (
@@ -21,7 +24,8 @@ from ...inspect.origins import editable_folder
 from ...machine.host import is_file, is_folder, is_there, names_in
 from ...target_tools.distributions import ENDINGS
 from ...target_tools.elf import ElfError, machine_words, read_library
-from ...target_tools.files import is_elf, text_or_none
+from ...target_tools.files import is_elf, open_regular, read_regular, text_or_none
+from .files import owners
 from .protocol import Outcome, Undecided, Violation, check
 
 _RECORD = "https://packaging.python.org/en/latest/specifications/recording-installed-packages/"
@@ -34,6 +38,7 @@ _IMPORT = re.compile(
     r"^(?:import pkg_resources|from pkg_resources[ .]|__import__\(.pkg_resources)", re.MULTILINE
 )
 _MODULE = re.compile(r"[^/]+(/[^/]+)?\.py")
+_PTH_MODULE = re.compile(rb"^import[ \t]+(\w*)", re.MULTILINE)
 
 
 def _own(environment: Environment) -> Iterator[PackageFolder]:
@@ -172,7 +177,88 @@ def _no_pkg_resources(environment: Environment) -> Iterator[Violation]:
             )
 
 
+def _source_damaged(environment: Environment) -> Iterator[Outcome]:
+    """Look at both ends of recorded modules, and compile what Python runs at each start."""
+    for package in owners(environment):
+        files = [each.path for each in package.files if each.path.endswith(".py")]
+        nul = [environment.short(path) for path in files if _has_nul(environment, path)]
+        if nul:
+            places = tuple(seen(where, "content", "NUL bytes") for where in nul)
+            yield Violation(f"{package} has modules with NUL bytes", places)
+    major, _, minor = (environment.interpreter.series or "").partition(".")
+    if major != "3":
+        yield Undecided("the version of the Python is unknown")
+        return
+    for path in dict.fromkeys(_at_start(environment)):
+        where, text = environment.short(path), _content(environment, path)
+        if path.suffix == ".pth" and b"\0" not in text:
+            text = b"\n".join(line for line in text.splitlines() if _PTH_MODULE.match(line))
+        fault = _fault(text, min(int(minor), sys.version_info.minor))
+        if fault and int(minor) > sys.version_info.minor and b"\0" not in text:
+            yield Undecided("it may have the syntax of a newer Python", where)
+        elif fault:
+            yield Violation(f"{where} does not compile: {fault}", (seen(where, "source", fault),))
+
+
+def _has_nul(environment: Environment, path: str) -> bool:
+    """Whether the first or last bytes of a module are NUL: all else takes --verify."""
+    try:
+        with open_regular(environment.real(path) if environment.root else path) as stream:
+            begin = stream.read(16)
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - 16))
+            return b"\0" in begin + stream.read(16)
+    except OSError:
+        return False
+
+
+def _at_start(environment: Environment) -> Iterator[Path]:
+    """Yield the files that site runs: the first of each name on the path, .pth, their imports."""
+    base = (environment.interpreter.home or environment.prefix / "bin").parent / "lib"
+    folders = [each.path for each in environment.folders]
+    folders.append(base / f"python{environment.interpreter.series}")
+    for name in ("sitecustomize.py", *["usercustomize.py"] * environment.system_packages):
+        yield from [folder / name for folder in folders if is_there(folder / name)][:1]
+    for each in environment.folders:
+        for name in names_in(each.path) if each.kind in ("own", "user", "base") else ():
+            if name.endswith(".pth") and not name.startswith("."):
+                yield each.path / name
+                for module in _PTH_MODULE.findall(_content(environment, each.path / name)):
+                    file = each.path / module.decode()
+                    yield from filter(is_there, (file.with_suffix(".py"), file / "__init__.py"))
+
+
+def _content(environment: Environment, path: Path) -> bytes:
+    """Return what a file has; none where it cannot be read: its owner is another check's."""
+    try:
+        return bytes(read_regular(environment.real(str(path))))
+    except OSError:
+        return b""
+
+
+def _fault(text: bytes, minor: int) -> str | None:
+    """Return why Python 3.*minor* refuses a module."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(decode_source(text), feature_version=(3, max(minor, 7)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return str(error)
+    return None
+
+
 CHECKS = (
+    check(
+        _source_damaged,
+        id="package.source-damaged",
+        layer="files",
+        faults=("damaged",),
+        severity="error",
+        title="a module has NUL bytes, or a file that runs at each start does not compile",
+        why="the import fails with SyntaxError, or Python starts without the folders that the file "
+        "adds; often a file server failed, or a merge was not finished",
+        fix="write the file again: reinstall its package, or correct it",
+        source=_SITE,
+    ),
     check(
         _interrupted,
         id="package.interrupted",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ...inspect.facts import Environment
+from ...inspect.facts import Environment, state_of
 from ...inspect.observation import seen
 from ...text import counted
 from .protocol import Violation, check
@@ -57,12 +57,12 @@ def foreign(
 
 def _other_owner(environment: Environment) -> Iterator[Violation]:
     """Compare owner and permissions of the recorded files with those of the prefix."""
-    prefix = None if environment.root else _state(str(environment.prefix))
+    prefix = None if environment.root else state_of(str(environment.prefix))
     for package in environment.installed if prefix else ():
         paths = [file.path for file in package.files]
         folders = {os.path.dirname(path): None for path in paths}  # noqa: PTH120 - thousands of them
         states = {path: environment.states[path] for path in paths}
-        found = {**states, **{path: _state(path) for path in folders}}.items()
+        found = {**states, **{path: state_of(path) for path in folders}}.items()
         alien = [path for path, state in found if state and prefix and _is_alien(state, prefix)]
         closed = [path for path, state in found if state and prefix and _is_closed(state, prefix)]
         for files, words in ((alien, "of another owner"), (closed, "that not all users may read")):
@@ -83,13 +83,6 @@ def _is_closed(state: os.stat_result, prefix: os.stat_result) -> bool:
     """Whether a file or folder lacks permissions for users who may enter the environment."""
     needed = 0o555 if stat.S_ISDIR(state.st_mode) else 0o444
     return bool(prefix.st_mode & ~state.st_mode & needed)
-
-
-def _state(path: str) -> os.stat_result | None:
-    try:
-        return os.stat(path)  # noqa: PTH116 - thousands of them
-    except OSError:
-        return None
 
 
 CHECKS = (
