@@ -165,7 +165,9 @@ def _no_pkg_resources(environment: Environment) -> Iterator[Violation]:
         return
     for each in environment.distributions:
         names = [name for name in each.recorded or () if _MODULE.fullmatch(name)]
-        files = [each.path.parent / name for name in names if each.key != "setuptools"]
+        paths = [each.path.parent / name for name in names if each.key != "setuptools"]
+        # package.other-owner reports what this user may not read.
+        files = [path for path in paths if os.access(path, os.R_OK)]
         users = [path for path in files if _IMPORT.search(text_or_none(path) or "")]
         if users:
             at_once = any(path.name == "__init__.py" for path in users)
