@@ -62,7 +62,6 @@ STATED: dict[str, tuple[int, str]] = {
     "envbuilder/machine/mpi.py": (15, _PROGRAMS),
     "envbuilder/target_tools/horovod_build.py": (1, _INSIDE),
     "envbuilder/target_tools/smoke/api_horovod.py": (2, _INSIDE),
-    "envbuilder/formats/project_toml.py": (2, "the tools whose tables a pyproject.toml has"),
     "envbuilder/target_tools/library_facts.py": (1, _PROGRAMS),
 }
 
