@@ -513,7 +513,7 @@ def compare():
         if count == 1:
             bind = [
                 "--bind-to" if open_mpi else "-bind-to",
-                "core" if parts == ["latency"] else "none",
+                "core" if parts == ["latency"] and ranks <= os.cpu_count() else "none",
             ]
             bind += ["--oversubscribe"] if open_mpi else []
             codes.append(subprocess.call([mpiexec, "-n", str(ranks), *bind, *words]))
