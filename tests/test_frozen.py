@@ -13,7 +13,7 @@ pytestmark = pytest.mark.thorough
 
 # What gathers something while it is put together, and leaves its function as a value.
 GATHERERS = {
-    "envbuilder/commands/recording.py: SourceContents",
+    "envbuilder/commands/source_contents.py: SourceContents",
     "envbuilder/diagnosis/places.py: SymptomPlaces",
     "envbuilder/diagnosis/search.py: Findings",
     "envbuilder/formats/reading.py: Reading",

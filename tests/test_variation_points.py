@@ -41,7 +41,6 @@ STATED: dict[str, tuple[int, str]] = {
     "envbuilder/knowledge/terms.py": (1, "the origins of components"),
     "envbuilder/knowledge/channels.py": (1, "the origin of what comes from conda channels"),
     "envbuilder/model/validation.py": (1, "the kinds of environments, whoever made them"),
-    "envbuilder/diagnosis/index.py": (1, "a row about Horovod needs its name in a log"),
     "envbuilder/validate/checks/frameworks.py": (
         1,
         "which file states a release",

@@ -9,20 +9,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..documents.source import read as read_source
-from ..errors import DocumentError, UsageError
-from ..formats.easyconfig import read as read_easyconfig
-from ..formats.spack_package import SpackStatement
-from ..formats.spack_package import read as read_spack_package
+from ..errors import UsageError
 from ..formats.writing import yaml_text
 from ..knowledge.ageing import outdated_ends, recorded_releases
 from ..knowledge.matching import rows as all_rows
-from ..knowledge.names import package_names, read_name
 from ..knowledge.ranges import ANY_VERSION, matches, sort_key, version
 from ..knowledge.rows import (
     Advisory,
@@ -35,59 +30,18 @@ from ..knowledge.rows import (
     Selector,
 )
 from ..knowledge.terms import Origin
-from ..machine.modules.names import stems
 from ..model.outcome import RecordResult
 from ..resolve.facts import Facts
 from ..resolve.verdicts import StackFacts, match
 from ..target_tools.files import make_folder
 from ..text import shown
 from ..workflow.context import Context
+from .source_contents import ComponentStatement, SourceContents, read_checkout, read_index
 
 _HEAD = "# Written by: envbuild knowledge record\n"
-_EASYCONFIGS = "easybuild/easyconfigs"
-_PACKAGES = ("repos/spack_repo/builtin/packages", "var/spack/repos/builtin/packages")
 _DRAFTS = "{}.drafts.yaml"
 # What pip installs is not built as Spack and EasyBuild build it.
 _BUILT = ("module", "system", "build")
-
-
-class ShippedStack(NamedTuple):
-    """A combination that EasyBuild ships: versions by component."""
-
-    versions: Mapping[str, str]
-    file: str
-
-
-class ComponentStatement(NamedTuple):
-    """A statement of Spack about two components."""
-
-    component: str
-    other: str
-    statement: SpackStatement
-    source: str
-
-    def refuses(self, release: str, other: str) -> bool:
-        """Whether it excludes these releases together."""
-        inside = matches(other, self.statement.package_bounds)
-        return matches(release, self.statement.bounds) and inside is self.statement.forbids
-
-    def admits(self, release: str, other: str) -> bool:
-        """Whether it states that these releases go together."""
-        bounds, of_other = self.statement.bounds, self.statement.package_bounds
-        if self.statement.forbids or of_other == ANY_VERSION:
-            return False
-        return matches(release, bounds) and matches(other, of_other)
-
-
-@dataclass
-class SourceContents:
-    """What sources contain."""
-
-    releases: dict[str, set[str]] = field(default_factory=dict)
-    shipped: list[ShippedStack] = field(default_factory=list)
-    statements: list[ComponentStatement] = field(default_factory=list)
-    on_index: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    conditional: int = 0
 
 
 def record(sources: Sequence[str], output: Path, context: Context) -> RecordResult:
@@ -101,9 +55,9 @@ def record(sources: Sequence[str], output: Path, context: Context) -> RecordResu
     before = _written_versions(folder / "versions.yaml")
     for source in sources:
         if "://" in source:
-            _read_index(source, before, knowledge, contents, context)
+            read_index(source, before, knowledge, contents, context)
         else:
-            _read(context.path(source), knowledge, contents)
+            read_checkout(context.path(source), knowledge, contents)
     new, versions = _new_releases(contents, _existing(before), knowledge)
     on_index = sum(map(len, contents.on_index.values()))
     today = context.clock().date().isoformat()
@@ -123,126 +77,9 @@ def record(sources: Sequence[str], output: Path, context: Context) -> RecordResu
         shipped=len(contents.shipped),
         contradictions=(*_contradictions(contents, knowledge), *against),
         outdated=tuple(_outdated(versions, knowledge)),
+        unread=tuple(contents.unread),
         written=tuple(str(output / name) for name in files),
     )
-
-
-def _read(source: Path, knowledge: Knowledge, contents: SourceContents) -> None:
-    packages = next((source / each for each in _PACKAGES if (source / each).is_dir()), None)
-    if (source / _EASYCONFIGS).is_dir():
-        _read_easyconfigs(source, knowledge, contents)
-    elif packages is not None:
-        _read_packages(source, packages, knowledge, contents)
-    else:
-        raise UsageError(
-            "knowledge.unknown-source",
-            f"'{shown(str(source))}' is neither a checkout of easybuild-easyconfigs nor of "
-            "spack-packages",
-            f"it has no folder {_EASYCONFIGS} or {_PACKAGES[0]}",
-        )
-
-
-def _read_easyconfigs(source: Path, knowledge: Knowledge, contents: SourceContents) -> None:
-    aliases = stems(knowledge.components)
-    modules = {
-        name: component
-        for component, known in knowledge.components.items()
-        for name in known.modules
-    }
-    for path in sorted((source / _EASYCONFIGS).glob("*/*/*.eb")):
-        name = path.parent.name
-        said = (
-            read_name(f"{name}/{path.stem[len(name) + 1 :]}", aliases) if name in modules else None
-        )
-        if said is None or modules[name] != said.component or version(said.release) is None:
-            continue
-        versions = {said.component: said.release}
-        if said.facts.get("compiler") == "gcc":
-            versions["gcc"] = said.facts["compiler_version"]
-        try:
-            software, _ = read_easyconfig(read_source(path))
-        except DocumentError:
-            continue
-        generation = knowledge.generations.get(software.toolchain or "")
-        if generation and "gcc" in generation.components:
-            versions["gcc"] = generation.components["gcc"]
-        for each, bounds in software.software:
-            if each in modules and bounds.startswith("=="):
-                versions.setdefault(modules[each], bounds.removeprefix("=="))
-        contents.releases.setdefault(said.component, set()).add(said.release)
-        contents.shipped.append(ShippedStack(versions, str(path.relative_to(source))))
-
-
-def _read_packages(
-    source: Path, packages: Path, knowledge: Knowledge, contents: SourceContents
-) -> None:
-    names = package_names(knowledge.components)
-    names |= stems(knowledge.components)
-
-    def component_of(package: str) -> str | None:
-        plain = package.replace("_", "-")
-        return names.get(plain) or names.get(plain.removeprefix("py-"))
-
-    commit = _commit(source)
-    for path in sorted(packages.glob("*/package.py")):
-        component = component_of(path.parent.name)
-        package = read_spack_package(read_source(path)) if component else None
-        if component is None or package is None:
-            continue
-        contents.releases.setdefault(component, set()).update(package.releases)
-        link = f"https://github.com/spack/spack-packages/blob/{commit}/{path.relative_to(source)}"
-        for statement in package.statements:
-            other = component_of(statement.package)
-            if other is None or other == component:
-                continue
-            if statement.condition:
-                contents.conditional += 1
-            else:
-                contents.statements.append(
-                    ComponentStatement(component, other, statement, f"{link}#L{statement.line}")
-                )
-
-
-def _commit(checkout: Path) -> str:
-    """Return the commit of a checkout; 'develop' if git's own files do not show it."""
-    try:
-        head = (checkout / ".git" / "HEAD").read_text(encoding="ascii").strip()
-        named = head.removeprefix("ref: ")
-        text = head if named == head else (checkout / ".git" / named).read_text(encoding="ascii")
-    except (OSError, ValueError):
-        return "develop"
-    return text.strip()[:8]
-
-
-def _read_index(
-    index: str,
-    before: Mapping[str, Any],
-    knowledge: Knowledge,
-    contents: SourceContents,
-    context: Context,
-) -> None:
-    # lazy import: only an index is asked for
-    from ..locking.connection import Connection, Unreachable
-    from ..locking.failures import index_unreachable
-    from ..locking.index_releases import new_releases
-    from ..locking.settings import configured
-    from ..workflow.secret_links import pip_configuration
-
-    connection = Connection(
-        configured(pip_configuration(context.environ), (index,)), context.environ
-    )
-    known = {
-        name: {
-            *(each.version for each in releases),
-            *(each["version"] for each in before.get("releases", {}).get(name, ())),
-        }
-        for name, releases in knowledge.releases.items()
-    }
-    try:
-        for component, release in new_releases(connection, index, knowledge, known):
-            contents.on_index.setdefault(component, []).append(release)
-    except Unreachable as error:
-        raise index_unreachable(error.place, error.reason) from error
 
 
 def _index_releases(

@@ -11,6 +11,7 @@ from ..knowledge.log_sources import LogSource
 from ..knowledge.matching import rows
 from ..knowledge.rows import Advisory, Component, Coupling, Knowledge, Row
 from ..knowledge.symptoms import Symptom
+from ..runtimes import RUNTIMES
 from ..text import counted
 from .signs import Sign
 
@@ -78,16 +79,16 @@ class SymptomIndex:
 
     @cached_property
     def frameworks(self) -> dict[str, Component]:
-        """Horovod and its frameworks: a row about one has no symptom in a log without its name."""
+        """Runtimes and frameworks: a row about one has no symptom in a log without its name."""
         components = self.knowledge.components
         return {
             name: component
             for name, component in components.items()
-            if name == "horovod" or component.horovod
+            if name in RUNTIMES or component.horovod
         }
 
     def frameworks_of(self, row: Row) -> Iterator[str]:
-        """Yield Horovod and the frameworks that a row is about."""
+        """Yield the runtimes and frameworks that a row is about."""
         if "flags.HOROVOD" in row.when:
             yield "horovod"
         if isinstance(row, Advisory):

@@ -111,7 +111,7 @@ def _is_guess(known: KnownSymptom) -> bool:
 
 
 def _absent(logs: Sequence[Findings], index: SymptomIndex) -> frozenset[str]:
-    """Return Horovod and the frameworks whose names are in none of the logs."""
+    """Return the runtimes and frameworks whose names are in none of the logs."""
     return frozenset(
         name
         for name in index.frameworks

@@ -400,6 +400,9 @@ class RecordResult(Document):
     outdated: tuple[Line, ...] = Field(
         description="Open ranges of rows that are more than two releases behind."
     )
+    unread: tuple[Line, ...] = Field(
+        default=(), description="Files of a checkout that could not be read."
+    )
     written: tuple[Line, ...] = Field(description="Files, as the user names the folder.")
 
 

@@ -103,6 +103,8 @@ def recorded(value: RecordResult) -> Iterator[str]:
         yield f"combinations that EasyBuild ships: {value.shipped}"
     yield from ("", "contradictions:") if value.contradictions else ()
     yield from (f"  {each}" for each in value.contradictions)
+    yield from ("", "not read:") if value.unread else ()
+    yield from (f"  {each}" for each in value.unread)
     yield from ("", "rows to confirm:") if value.outdated else ()
     yield from (f"  {each}" for each in value.outdated)
     yield from ("", "written:") if value.written else ("nothing to write",)

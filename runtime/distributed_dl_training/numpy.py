@@ -24,83 +24,22 @@ For every collective:
 
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
-from distributed_dl_training import _collectives, _missing, _objects
+from distributed_dl_training import _collectives, _common, _missing, _objects
 from distributed_dl_training._arrays import ARRAYS as _ARRAYS
-from distributed_dl_training._builds import (
-    ccl_built,
-    cuda_built,
-    ddl_built,
-    gloo_built,
-    gloo_enabled,
-    is_homogeneous,
-    mpi_built,
-    mpi_enabled,
-    nccl_built,
-    rocm_built,
-)
 from distributed_dl_training._collectives import join
-from distributed_dl_training._core import (
-    Array,
-    DuplicateNameError,
-    EngineUnavailableError,
-    MismatchError,
-    MPIUnavailableError,
-    NotInitializedError,
-    Op,
-    PeerLostError,
-    StallError,
-)
-from distributed_dl_training._facts import (
-    cross_rank,
-    cross_size,
-    engine_name,
-    local_rank,
-    local_size,
-    mpi_threads_supported,
-    rank,
-    size,
-)
+from distributed_dl_training._common import *  # noqa: F403 - all of its __all__
+from distributed_dl_training._common import Average, ProcessSet
+from distributed_dl_training._core import Array, Op
 from distributed_dl_training._handle import Handle, poll, synchronize
-from distributed_dl_training._session import (
-    ProcessSet,
-    add_process_set,
-    global_process_set,
-    init,
-    is_initialized,
-    remove_process_set,
-    shutdown,
-    start_timeline,
-    stop_timeline,
-)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 _missing.refuse(__name__, _missing.REASONS)
 
-Sum = Op.SUM
-Average = Op.AVERAGE
-Min = Op.MIN
-Max = Op.MAX
-Product = Op.PRODUCT
 
 __all__ = [
-    "Average",
-    "DuplicateNameError",
-    "EngineUnavailableError",
     "Handle",
-    "MPIUnavailableError",
-    "Max",
-    "Min",
-    "MismatchError",
-    "NotInitializedError",
-    "Op",
-    "PeerLostError",
-    "ProcessSet",
-    "Product",
-    "StallError",
-    "Sum",
-    "add_process_set",
     "allgather",
     "allgather_async",
     "allgather_object",
@@ -112,39 +51,15 @@ __all__ = [
     "broadcast",
     "broadcast_async",
     "broadcast_object",
-    "ccl_built",
-    "cross_rank",
-    "cross_size",
-    "cuda_built",
-    "ddl_built",
-    "engine_name",
-    "global_process_set",
-    "gloo_built",
-    "gloo_enabled",
     "grouped_allreduce",
     "grouped_allreduce_async",
-    "init",
-    "is_homogeneous",
-    "is_initialized",
     "join",
-    "local_rank",
-    "local_size",
-    "mpi_built",
-    "mpi_enabled",
-    "mpi_threads_supported",
-    "nccl_built",
     "poll",
-    "rank",
     "reducescatter",
     "reducescatter_async",
-    "remove_process_set",
-    "rocm_built",
-    "shutdown",
-    "size",
-    "start_timeline",
-    "stop_timeline",
     "synchronize",
 ]
+__all__ += _common.__all__
 
 
 def allreduce_async(

@@ -148,7 +148,7 @@ def test_what_conda_means_by_its_own_channels_and_a_variable_of_two_lines(golden
 BUILDS = [
     # Of conda-build and EasyBuild, and a wheel of a component.
     ("numpy @ file:///croot/numpy_and_numpy_base_1682953417311/work", "numpy"),
-    ("chem @ file:///work/mkl/chem_1682953417311/work", "chem"),
+    ("chem @ file:///croot/chem_1682953417311/work", "chem"),
     ("tomli @ file:///tmp/easybuild/build/tomli/tomli-2.0.1", "tomli==2.0.1"),
     ("torch @ https://i.example/cu118/torch-2.0.1%2Bcu118-cp310-cp310-linux_x86_64.whl",
      "torch==2.0.1+cu118"),

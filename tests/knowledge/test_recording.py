@@ -213,3 +213,14 @@ def test_releases_of_an_index_have_their_facts(tmp_path: Path) -> None:
     errors = {row["id"] for row in json.loads(done.stdout)["rows"] if row["severity"] == "error"}
     assert (done.exit_code, "WHEEL-PYTHON" in errors) == (4, True)
     assert CliRunner().invoke(app, ["knowledge", "record", url, "-o", str(output)]).exit_code == 5
+
+
+def test_an_easyconfig_that_cannot_be_read_is_listed(tmp_path: Path) -> None:
+    _, easybuild = checkouts(tmp_path)
+    folder = Path(easybuild) / "easybuild/easyconfigs/n/NCCL"
+    (folder / "NCCL-2.97.1-GCCcore-14.2.0-CUDA-12.8.0.eb").write_text("name = (\n")
+    result = record(easybuild, "--output", str(tmp_path / "own"))
+    assert result["unread"] == [
+        "easybuild/easyconfigs/n/NCCL/NCCL-2.97.1-GCCcore-14.2.0-CUDA-12.8.0.eb"
+    ]
+    assert result["shipped"] == 1

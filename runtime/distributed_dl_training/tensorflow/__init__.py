@@ -17,50 +17,8 @@ compile it (``jit_compile=True``), and TensorFlow runs one at a time, in the ord
 executor chooses.
 """
 
-from distributed_dl_training import _missing
-from distributed_dl_training._builds import (
-    ccl_built,
-    cuda_built,
-    ddl_built,
-    gloo_built,
-    gloo_enabled,
-    is_homogeneous,
-    mpi_built,
-    mpi_enabled,
-    nccl_built,
-    rocm_built,
-)
-from distributed_dl_training._core import (
-    DuplicateNameError,
-    EngineUnavailableError,
-    MismatchError,
-    MPIUnavailableError,
-    NotInitializedError,
-    Op,
-    PeerLostError,
-    StallError,
-)
-from distributed_dl_training._facts import (
-    cross_rank,
-    cross_size,
-    engine_name,
-    local_rank,
-    local_size,
-    mpi_threads_supported,
-    rank,
-    size,
-)
-from distributed_dl_training._session import (
-    ProcessSet,
-    add_process_set,
-    global_process_set,
-    init,
-    is_initialized,
-    remove_process_set,
-    shutdown,
-    start_timeline,
-    stop_timeline,
-)
+from distributed_dl_training import _common, _missing
+from distributed_dl_training._common import *  # noqa: F403 - all of its __all__
 from distributed_dl_training.numpy import barrier
 from distributed_dl_training.tensorflow._compression import Compression
 from distributed_dl_training.tensorflow._movement import (
@@ -104,35 +62,15 @@ from distributed_dl_training.tensorflow._variables import (
 
 _missing.refuse(__name__, _missing.reasons("Adasum", "elastic"))
 
-Sum = Op.SUM
-Average = Op.AVERAGE
-Min = Op.MIN
-Max = Op.MAX
-Product = Op.PRODUCT
 
 __all__ = [
-    "Average",
     "BroadcastGlobalVariablesHook",
     "Compression",
     "DistributedGradientTape",
     "DistributedOptimizer",
-    "DuplicateNameError",
-    "EngineUnavailableError",
-    "MPIUnavailableError",
-    "Max",
-    "Min",
-    "MismatchError",
-    "NotInitializedError",
-    "Op",
     "PartialDistributedGradientTape",
     "PartialDistributedOptimizer",
-    "PeerLostError",
-    "ProcessSet",
-    "Product",
-    "StallError",
-    "Sum",
     "SyncBatchNormalization",
-    "add_process_set",
     "allgather",
     "allgather_object",
     "allreduce",
@@ -144,39 +82,15 @@ __all__ = [
     "broadcast_object",
     "broadcast_object_fn",
     "broadcast_variables",
-    "ccl_built",
-    "cross_rank",
-    "cross_size",
-    "cuda_built",
-    "ddl_built",
-    "engine_name",
-    "global_process_set",
-    "gloo_built",
-    "gloo_enabled",
     "grouped_allgather",
     "grouped_allreduce",
     "grouped_reducescatter",
-    "init",
-    "is_homogeneous",
-    "is_initialized",
     "join",
-    "local_rank",
     "local_rank_op",
-    "local_size",
     "local_size_op",
-    "mpi_built",
-    "mpi_enabled",
-    "mpi_threads_supported",
-    "nccl_built",
     "process_set_included_op",
-    "rank",
     "rank_op",
     "reducescatter",
-    "remove_process_set",
-    "rocm_built",
-    "shutdown",
-    "size",
     "size_op",
-    "start_timeline",
-    "stop_timeline",
 ]
+__all__ += _common.__all__

@@ -16,52 +16,10 @@ on every rank; ``..._async`` returns a handle.  Names that end in ``_`` change t
 place.  Tensors on a device are copied to the host and back, unless the engine is nccl.
 """
 
-from distributed_dl_training import _missing
-from distributed_dl_training._builds import (
-    ccl_built,
-    cuda_built,
-    ddl_built,
-    gloo_built,
-    gloo_enabled,
-    is_homogeneous,
-    mpi_built,
-    mpi_enabled,
-    nccl_built,
-    rocm_built,
-)
+from distributed_dl_training import _common, _missing
 from distributed_dl_training._collectives import join
-from distributed_dl_training._core import (
-    DuplicateNameError,
-    EngineUnavailableError,
-    MismatchError,
-    MPIUnavailableError,
-    NotInitializedError,
-    Op,
-    PeerLostError,
-    StallError,
-)
-from distributed_dl_training._facts import (
-    cross_rank,
-    cross_size,
-    engine_name,
-    local_rank,
-    local_size,
-    mpi_threads_supported,
-    rank,
-    size,
-)
+from distributed_dl_training._common import *  # noqa: F403 - all of its __all__
 from distributed_dl_training._handle import Handle, poll, synchronize
-from distributed_dl_training._session import (
-    ProcessSet,
-    add_process_set,
-    global_process_set,
-    init,
-    is_initialized,
-    remove_process_set,
-    shutdown,
-    start_timeline,
-    stop_timeline,
-)
 from distributed_dl_training.numpy import allgather_object, barrier, broadcast_object
 from distributed_dl_training.torch._compression import Compression
 from distributed_dl_training.torch._data_movement import (
@@ -97,32 +55,12 @@ from distributed_dl_training.torch._sync_batch_norm import SyncBatchNorm
 
 _missing.refuse(__name__, _missing.reasons("Adasum", "elastic"))
 
-Sum = Op.SUM
-Average = Op.AVERAGE
-Min = Op.MIN
-Max = Op.MAX
-Product = Op.PRODUCT
 
 __all__ = [
-    "Average",
     "Compression",
     "DistributedOptimizer",
-    "DuplicateNameError",
-    "EngineUnavailableError",
     "Handle",
-    "MPIUnavailableError",
-    "Max",
-    "Min",
-    "MismatchError",
-    "NotInitializedError",
-    "Op",
-    "PeerLostError",
-    "ProcessSet",
-    "Product",
-    "StallError",
-    "Sum",
     "SyncBatchNorm",
-    "add_process_set",
     "allgather",
     "allgather_async",
     "allgather_object",
@@ -140,15 +78,6 @@ __all__ = [
     "broadcast_object",
     "broadcast_optimizer_state",
     "broadcast_parameters",
-    "ccl_built",
-    "cross_rank",
-    "cross_size",
-    "cuda_built",
-    "ddl_built",
-    "engine_name",
-    "global_process_set",
-    "gloo_built",
-    "gloo_enabled",
     "grouped_allgather",
     "grouped_allgather_async",
     "grouped_allreduce",
@@ -157,26 +86,11 @@ __all__ = [
     "grouped_allreduce_async_",
     "grouped_reducescatter",
     "grouped_reducescatter_async",
-    "init",
-    "is_homogeneous",
-    "is_initialized",
     "join",
-    "local_rank",
-    "local_size",
-    "mpi_built",
-    "mpi_enabled",
-    "mpi_threads_supported",
-    "nccl_built",
     "poll",
-    "rank",
     "reducescatter",
     "reducescatter_async",
-    "remove_process_set",
-    "rocm_built",
-    "shutdown",
-    "size",
     "sparse_allreduce_async",
-    "start_timeline",
-    "stop_timeline",
     "synchronize",
 ]
+__all__ += _common.__all__
