@@ -14,10 +14,11 @@ signals are the program's: none is replaced or held back.
 
 import os
 import threading
+import time
 from typing import Any, Dict, Optional, Sequence
 
 from distributed_dl_training import _timeline
-from distributed_dl_training._agreement import SHUTDOWN
+from distributed_dl_training._agreement import SHUTDOWN, Request
 from distributed_dl_training._core import (
     Engine,
     NotInitializedError,
@@ -40,6 +41,14 @@ from distributed_dl_training._works import Nothing
 _PAUSE = 0.002
 # Seconds that requests nobody waits for are gathered before a cycle; Horovod's cycle time is 1 ms.
 _GATHER = 0.0003
+# They are gathered further while at least so many more come each time, or fewer are there than
+# there were before when the program waited; so many seconds at most.  All ranks then begin with the
+# whole of a burst, and none with a part that the others do not have.
+_BURST, _LONGEST_GATHER = 8, 0.05
+# Of so many bursts it is known.
+_KEPT = 16
+# Bytes of a burst that is waited for, at most: to exchange more takes longer than to gather it.
+_LARGEST_BURST = 4 << 20
 # Seconds.  A signal that comes just before a thread sleeps does not wake it, and its handler, which
 # other ranks may wait for, runs only then.
 _LONGEST_SLEEP = 0.2
@@ -68,6 +77,7 @@ class Controller(RequestQueue):
         self._closed = False
         # One cycle at a time, by whatever thread.  It tells whether the calling thread has it.
         self._turn: Any = threading.RLock()
+        self._usual: Dict[Request, int] = {}  # of requests that come on, by the first of them
         self._cycle: Optional[Cycle] = None  # has begun; whoever has the turn goes on with it
         self._direct: Dict[int, Handle] = {}  # by the thread of the program that runs its cycle
         self._pid = os.getpid()
@@ -307,10 +317,38 @@ class Controller(RequestQueue):
             self._bell.wait(seconds)
         with self._lock:
             self._asleep = False
-            nobody_waits = self._cycle is None and not self._active_threads.waiting
-            gathers = self._entries and not fruitless and nobody_waits
-        if gathers:
+        if not fruitless:
+            self._gather()
+
+    def _gather(self) -> None:
+        """Let requests come together that nobody waits for yet."""
+        end = time.monotonic() + _LONGEST_GATHER
+        more = _BURST
+        while self._entries and self._cycle is None:
+            count = len(self._incoming)
+            burst = list(self._incoming) if count >= _BURST else []
+            usual = self._usual.get(burst[0].request, 0) if burst else 0
+            if self._active_threads.waiting:
+                self._learn(burst, usual)
+                return
+            if more < _BURST and count >= usual:
+                return
+            if time.monotonic() > end:
+                if usual:  # the program does not ask for the rest before it has these
+                    del self._usual[burst[0].request]
+                return
             self._bell.wait(_GATHER)
+            more = len(self._incoming) - count
+
+    def _learn(self, burst: Sequence[Handle], usual: int) -> None:
+        """Note how many requests come from the first of these on, if they are a small burst."""
+        if len(burst) == usual:
+            return
+        sizes = [each.source.nbytes for each in burst if isinstance(each, ArrayHandle)]
+        if len(sizes) == len(burst) and sum(sizes) <= _LARGEST_BURST:
+            if len(self._usual) >= _KEPT:
+                self._usual.clear()
+            self._usual[burst[0].request] = len(burst)
 
     def _step(self) -> None:
         """Take part in one cycle; an error of the engine ends the session."""

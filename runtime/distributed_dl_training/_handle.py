@@ -151,7 +151,7 @@ class ArrayHandle(Handle):
     def take(self, value: Array) -> None:
         """Take what it was reduced to, in the shape of the result."""
         if self.in_place:
-            self.source[:] = value.reshape(-1)
+            self.source[:] = value if value.ndim == 1 else value.reshape(-1)
             value = self.source
         self.value = value
 

@@ -17,7 +17,8 @@ from distributed_dl_training._core import (
     Op,
     Threads,
 )
-from distributed_dl_training._handle import Handle
+from distributed_dl_training._handle import ArrayHandle, Handle
+from distributed_dl_training._reductions import ArrayReduction
 from distributed_dl_training._settings import Settings
 from distributed_dl_training._works import Allreduce, Nothing
 
@@ -486,3 +487,64 @@ def test_threads_that_wait_at_once_while_bits_are_given_to_others(capacity):
         assert all(cache.requests[bit] == asked for asked, bit in cache.bits.items())
 
     ranks(2, body, Settings(cache_capacity=capacity))
+
+
+class Feed:
+    """Stands for the bell, and for a program that asks for arrays while its thread is asleep.
+
+    more: how many requests come in each wait; None: the program waits.
+    """
+
+    def __init__(self, controller, more):
+        self.controller = controller
+        self.more = more
+        self.waits = 0
+        self.feed(1)
+
+    def feed(self, number):
+        for _ in range(number):
+            name = f"{len(self.controller._incoming)}"
+            request = Request("allreduce", name, "float32", (2,), "Sum")
+            found = ArrayReduction((2,), None, (Op.SUM, 1.0, 1.0), (request, Op.SUM, 1.0, 1.0))
+            handle = ArrayHandle(self.controller, found, np.ones(2, np.float32))
+            self.controller._incoming.append(handle)
+            self.controller._entries[name] = handle
+
+    def wait(self, seconds):
+        number = self.more[self.waits] if self.waits < len(self.more) else 0
+        self.waits += 1
+        if number is None:
+            self.controller._active_threads.waiting["lock"] = None
+        else:
+            self.feed(number)
+
+
+def gathered(controller, more):
+    """Return how many requests are gathered, and in how many waits."""
+    controller._entries.clear()
+    controller._incoming.clear()
+    controller._active_threads.waiting.clear()
+    controller._bell = Feed(controller, more)
+    controller._gather()
+    return len(controller._incoming), controller._bell.waits
+
+
+@pytest.mark.parametrize(
+    "more, count, waits",
+    [([20, 9, 3, 50], 33, 3), ([0, 50], 1, 1), ([7, 50], 8, 1), ([8, None, 50], 9, 2)],
+)
+def test_requests_are_gathered_while_many_more_come(more, count, waits):
+    controller = ranks(1, lambda running: running)[0]
+    assert gathered(controller, more) == (count, waits)
+
+
+def test_a_known_burst_is_gathered_to_its_end():
+    """Though its program pauses in it: it has waited at its end before."""
+    controller = ranks(1, lambda running: running)[0]
+    pauses = [20, 0, 0, 20, 0, 50]
+    assert gathered(controller, pauses) == (21, 2)
+    assert gathered(controller, [20, 20, None]) == (41, 3)
+    assert gathered(controller, pauses) == (41, 5)
+    # A program that does not ask for the rest is not waited for twice.
+    assert gathered(controller, [20])[0] == 21
+    assert gathered(controller, [20]) == (21, 2)

@@ -71,8 +71,8 @@ class Tensors:
             return None
         if tensor.layout is not torch.strided or not tensor.is_contiguous():
             return None
-        flat: Array = tensor.detach().numpy().reshape(-1)
-        return flat
+        flat: Array = (tensor.detach() if tensor.requires_grad else tensor).numpy()
+        return flat if flat.ndim == 1 else flat.reshape(-1)
 
 
 TENSORS = Tensors()
