@@ -29,7 +29,7 @@ reports=$(mktemp -d)
 
 # A process of its own for each file, as in Horovod's CI: a timeline starts with init.
 cd "$sources/test/parallel"
-for file in test_torch test_common test_timeline; do
+for file in test_torch test_common test_timeline test_adasum_pytorch; do
     # shellcheck disable=SC2016  # each rank expands it
     timeout "${HOROVOD_TESTS_LIMIT:-900}" "$mpiexec" -n "$ranks" bash -c \
         'exec "$0" -m pytest --junit-xml="$1.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}.xml" "${@:2}"' \

@@ -61,7 +61,7 @@ def splits(
 def reduction(local: Local, op: Any, scales: Tuple[float, float]) -> Optional[Exception]:
     """Return what forbids to reduce a tensor so, or None."""
     if not isinstance(op, Op):
-        return TypeError(getattr(op, "reason", "op must be Sum, Average, Min, Max or Product"))
+        return TypeError("op must be Sum, Average, Min, Max, Product or Adasum")
     scaled = scales != (1.0, 1.0)
     return _reduce.refusal(local.flat.dtype, op, scaled, _session.horovod_rules())
 

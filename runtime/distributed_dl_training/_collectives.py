@@ -18,6 +18,8 @@ from distributed_dl_training import _arguments, _memory, _reduce, _results, _ses
 from distributed_dl_training._adapter import Adapter as Adapter
 from distributed_dl_training._adapter import Local as Local
 from distributed_dl_training._adapter import Place as Place
+from distributed_dl_training._adasum import Adasum
+from distributed_dl_training._adasum import refusal as _adasum_refusal
 from distributed_dl_training._agreement import JOIN, Request
 from distributed_dl_training._controller import Controller
 from distributed_dl_training._core import ArgumentError, Array, Op, elements
@@ -118,6 +120,8 @@ def allreduce(
         local = [adapter.read(tensor) for tensor in tensors] or [_EMPTY]
     else:
         local = [adapter.read(tensors[0])]
+    if op is Op.ADASUM:
+        return _adasum(controller, adapter, tensors, local, name, factors, grouped, in_place)
     flat, shape, dtype, error = local[0]
     key = (name, dtype, shape, op, factors, place and (place.name, place.start))
     found = None
@@ -153,6 +157,30 @@ def allreduce(
     else:
         controller.submit(handle)
     return handle
+
+
+def _adasum(
+    controller: Controller,
+    adapter: Adapter,
+    tensors: Sequence[Any],
+    local: Sequence[Local],
+    name: Optional[str],
+    factors: Tuple[Any, Any],
+    grouped: bool,
+    in_place: bool,
+) -> Handle:
+    """Combine tensors by Adasum, each with those of the other ranks."""
+    found, refusal = _reduction(controller, local, name, Op.ADASUM, factors, grouped, None)
+    on_device = not isinstance(local[0].flat, numpy.ndarray)
+    refusal = refusal or _adasum_refusal(controller.engine.size, on_device)
+    request = found.request._replace(call="adasum", refusal=_kind(refusal))
+    if refusal is not None:
+        return _submit_to(controller, request, Nothing(), refusal, None)
+    sources = [each.flat for each in local]
+    target = numpy.empty(sum([each.size for each in sources]), sources[0].dtype)
+    work = Adasum(sources, target, found.prescale, found.postscale)
+    finish = functools.partial(_results.cut, adapter, tensors, local, grouped, in_place)
+    return _submit_to(controller, request, work, None, finish)
 
 
 def _sources_and_target(local: Sequence[Local], own: Optional[Array]) -> Tuple[List[Array], Array]:
@@ -364,11 +392,23 @@ def _submit(
     finish: Optional[Result],
     waits: bool = False,
 ) -> Handle:
+    controller = _session.controller(process_set)
+    return _submit_to(controller, request, work, refusal, finish, waits)
+
+
+def _submit_to(
+    controller: Controller,
+    request: Request,
+    work: Work,
+    refusal: Optional[Exception],
+    finish: Optional[Result],
+    waits: bool = False,
+) -> Handle:
     if refusal is not None and _session.horovod_rules():
         told = ArgumentError(str(refusal))
         told.__cause__ = refusal
         refusal = told
-    return _session.controller(process_set).submit(Handle(request, work, refusal, finish), waits)
+    return controller.submit(Handle(request, work, refusal, finish), waits)
 
 
 def _by_rules(op: Op, postscale: float, controller: Controller) -> Tuple[Op, float]:

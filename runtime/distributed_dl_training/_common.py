@@ -49,8 +49,10 @@ Average = Op.AVERAGE
 Min = Op.MIN
 Max = Op.MAX
 Product = Op.PRODUCT
+Adasum = Op.ADASUM
 
 __all__ = [
+    "Adasum",
     "Average",
     "DuplicateNameError",
     "EngineUnavailableError",

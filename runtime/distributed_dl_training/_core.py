@@ -29,6 +29,7 @@ class Op(enum.Enum):
     MIN = "Min"
     MAX = "Max"
     PRODUCT = "Product"
+    ADASUM = "Adasum"
 
     # Each is one object; that of Enum is a function of Python, called for each tensor.
     __hash__ = object.__hash__

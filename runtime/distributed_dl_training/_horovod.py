@@ -13,7 +13,6 @@ from typing import Any, Optional, Sequence, Union
 
 from distributed_dl_training import _builds, _facts, _session
 from distributed_dl_training._core import CollectiveError, Op
-from distributed_dl_training._missing import REASONS
 
 # What Horovod raises for whatever goes wrong in a collective.
 HorovodInternalError = CollectiveError
@@ -99,7 +98,8 @@ def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
 class HorovodBasics:
     """horovod/common/basics.py: the session's functions as methods."""
 
-    Average, Sum, Min, Max, Product = Op.AVERAGE, Op.SUM, Op.MIN, Op.MAX, Op.PRODUCT
+    Average, Sum, Adasum = Op.AVERAGE, Op.SUM, Op.ADASUM
+    Min, Max, Product = Op.MIN, Op.MAX, Op.PRODUCT
 
     def __init__(self, pkg_path: str = "", *args: str) -> None:
         """Take what names Horovod's library, which is not used."""
@@ -128,20 +128,8 @@ class HorovodBasics:
     rocm_built = staticmethod(_builds.rocm_built)
 
 
-class _Adasum:
-    """Stands for Horovod's operation, so that programs can name it; to use it is refused."""
-
-    reason = f"op=Adasum is not there yet: {REASONS['Adasum']}"
-
-    def __repr__(self) -> str:
-        return "Adasum"
-
-    __reduce__ = __repr__  # pickled by its name
-
-
-Adasum = _Adasum()
 # By the integers that Horovod has for them (horovod/common/message.h:43 of 0.28.1).
-_OPERATIONS = (Op.AVERAGE, Op.SUM, Adasum, Op.MIN, Op.MAX, Op.PRODUCT)
+_OPERATIONS = (Op.AVERAGE, Op.SUM, Op.ADASUM, Op.MIN, Op.MAX, Op.PRODUCT)
 
 
 def operation(op: Any) -> Any:
@@ -161,7 +149,6 @@ def combined_operation(op: Any, average: Optional[bool]) -> Any:
 
 # What the modules of ``horovod`` take from here instead of from ours.
 NAMES = {
-    "Adasum": Adasum,
     "HorovodInternalError": HorovodInternalError,
     "ProcessSet": ProcessSet,
     "add_process_set": add_process_set,

@@ -10,7 +10,6 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 
 # By name; what is there is told in docs/api.md.
 REASONS: Dict[str, str] = {
-    "Adasum": "use op=Average; with more ranks raise the learning rate step by step (warm-up)",
     "elastic": "a lost rank ends the job: start it again from the last checkpoint",
     "grouped_allgather": "call allgather_async for each array, then synchronize",
     "grouped_allgather_async": "call allgather_async for each array",

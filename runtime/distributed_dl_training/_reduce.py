@@ -17,6 +17,7 @@ _KINDS = {
     Op.AVERAGE: "fc",
     Op.MIN: "biuf",
     Op.MAX: "biuf",
+    Op.ADASUM: "f",
 }
 UFUNCS = {
     Op.SUM: numpy.add,
@@ -55,6 +56,8 @@ def _why_not(dtype: "numpy.dtype[Any]", op: Op, scaled: bool) -> Optional[str]:
     if dtype not in _DTYPES:
         return f"allreduce cannot reduce dtype {dtype}"
     kind = _kind(dtype)
+    if op is Op.ADASUM and kind != "f":
+        return f"allreduce with op=Adasum reduces floating dtypes, not {dtype}: convert it"
     if kind not in _KINDS[op]:
         return f"allreduce with op={op.value} cannot reduce dtype {dtype}: {_WHY[kind]}"
     if scaled and kind not in "fc":

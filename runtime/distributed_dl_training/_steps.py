@@ -29,8 +29,13 @@ class Recipe(NamedTuple):
     options: Options
 
     def make(self) -> Optional[Gradients]:
-        """Return what sees to the gradients; None where nobody else trains with this rank."""
+        """Return what sees to the gradients; None where nobody else trains with this rank.
+
+        Raises ValueError for Adasum.
+        """
         process_set = self.options.process_set
+        if self.options.op is Op.ADASUM:
+            raise ValueError("op=Adasum combines what a step changes, and not gradients")
         if process_set.size() == 1 or not process_set.included():
             return None
         parameters = [one for _, one in self.named]
@@ -53,7 +58,7 @@ def recipe(
     """
     op = options.op
     if not isinstance(op, Op):
-        raise ValueError(getattr(op, "reason", f"op must be one of ours, not {op!r}"))
+        raise ValueError(f"op must be one of ours, not {op!r}")
     named = name_parameters(parameters, named_parameters)
     if options.factors != (1.0, 1.0) and op is not Op.AVERAGE:
         raise ValueError("gradient_predivide_factor requires op=Average")

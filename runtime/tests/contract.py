@@ -15,7 +15,7 @@ import functools
 import os
 import sys
 import time
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict, Sequence, Tuple
 
 import numpy as np
 
@@ -124,7 +124,7 @@ def case_allreduce_dtypes(t: Framework) -> None:
     """Of one type and shape; the tensor is not modified; Average is the default: 161-186."""
     hvd = t.hvd
     for dtype in t.reducible:
-        for op in Op:
+        for op in COMBINE:
             for shape in ((5,), (2, 3, 2), (), (0,), (3, 0, 2)):
                 mine = t.tensor(sample(hvd.rank(), dtype, shape))
                 if not allowed(dtype, op):
@@ -240,6 +240,49 @@ def case_nan(t: Framework) -> None:
             x, top = t.tensor(mine), float(hvd.size() - 1)
             t.same(hvd.allreduce(x, op=hvd.Max), np.array([np.nan, top, -np.inf], dtype=dtype))
             t.same(hvd.allreduce(x, op=hvd.Min), np.array([np.nan, 0, -np.inf], dtype=dtype))
+
+
+def adasum(vectors: Sequence[Any]) -> Any:
+    """Return what Adasum makes of vectors in float64, by its definition."""
+    if len(vectors) == 1:
+        return vectors[0]
+    half = len(vectors) // 2
+    a, b = adasum(vectors[:half]), adasum(vectors[half:])
+    dot, squares = np.vdot(a, b), (np.vdot(a, a), np.vdot(b, b))
+    left, right = (1 - dot / square / 2 if square > 1e-150 else 1 for square in squares)
+    return left * a + right * b
+
+
+def case_adasum(t: Framework) -> None:
+    """Of floating dtypes, over 2, 4, 8, ... ranks: 120-141."""
+    hvd, size = t.hvd, t.hvd.size()
+    ones = t.tensor(np.ones(3, dtype="f4"))
+    if t.place:
+        refused(TypeError, hvd.allreduce, ones, op=hvd.Adasum)
+        return
+    refused(TypeError, hvd.allreduce, t.tensor(np.ones(3, dtype="i4")), op=hvd.Adasum)
+    if size & (size - 1):
+        refused(NotImplementedError, hvd.allreduce, ones, op=hvd.Adasum)
+        return
+    for dtype in ("f2", "f4", "f8"):
+        for shape in ((), (0,), (3,), (7, 5), (70001,)):
+            numbers = [np.random.RandomState(rank).randn(*shape) for rank in range(size)]
+            parts = [np.asarray(values, dtype=dtype) for values in numbers]
+            want = adasum([np.asarray(part, dtype="f8") for part in parts])
+            mine = t.tensor(parts[hvd.rank()])
+            equal = t.tensor(np.ones(3, dtype=dtype))
+            results = hvd.grouped_allreduce([mine, equal], name="g", op=hvd.Adasum)
+            for result in (hvd.allreduce(mine, op=hvd.Adasum), results[0]):
+                error = np.abs(np.asarray(t.array(result), dtype="f8") - want)
+                assert t.array(result).shape == shape and t.array(result).dtype == dtype
+                assert (error <= 4 * np.finfo(dtype).eps * np.abs(want).max(initial=0)).all()
+            assert np.allclose(t.array(results[1]), 1)  # the mean of equal ones
+    mine = np.zeros(size, dtype="f4")
+    mine[hvd.rank()] = 3
+    result = hvd.allreduce(t.tensor(mine), op=hvd.Adasum, prescale_factor=2, postscale_factor=5)
+    assert np.allclose(t.array(result), 30)  # the sum of orthogonal ones
+    tiny = t.tensor(np.full(3, 1e-100 * hvd.rank()))
+    assert np.allclose(t.array(hvd.allreduce(tiny, op=hvd.Adasum)), 1e-100 * sum(range(size)), 0)
 
 
 def case_allgather(t: Framework) -> None:

@@ -174,8 +174,6 @@ def case_arguments() -> None:
             hvd.allreduce(torch.ones(2 + hvd.rank()), name="shapes")
         with refused(hvd.MismatchError):
             hvd.allreduce(ones.bfloat16() if hvd.rank() else ones.half(), name="dtypes")
-    with refused(AttributeError):
-        _ = hvd.Adasum  # not yet
     handle = hvd.allreduce_async(ones, name="a", op=hvd.Sum)
     while not hvd.poll(handle):
         pass

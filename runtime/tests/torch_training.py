@@ -9,6 +9,7 @@ import torch
 import distributed_dl_training.torch as hvd
 from distributed_dl_training import _session
 
+from contract import adasum
 from torch_samples import DEVICE, even_and_odd, generator, refused, stays
 
 # Weights in float64 may differ by this much, relatively, between one rank and several: sums over
@@ -116,6 +117,36 @@ def case_training_float32_and_compressed() -> None:
             torch.cat([each.detach().view(-1) for each in model.parameters()])[None]
         )
         assert all(torch.equal(weights[0], each) for each in weights)
+
+
+def case_adasum() -> None:
+    """Each rank takes its step; what they change is combined, each parameter by itself."""
+    size = hvd.size()
+    if size & (size - 1):
+        return
+    model, alone = network(), [network() for _ in range(size)]
+    optimizer = hvd.DistributedOptimizer(sgd(model), model.named_parameters(), op=hvd.Adasum)
+    optimizers = [sgd(each) for each in alone]
+    for step in range(5):
+        x, y = batch(step)
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(share(x)), share(y)).backward()
+        optimizer.step()
+        starts = [each.detach().clone() for each in alone[0].parameters()]
+        for rank, (one, own) in enumerate(zip(alone, optimizers)):
+            rows = slice(rank * (16 // size), (rank + 1) * (16 // size))
+            own.zero_grad()
+            torch.nn.functional.mse_loss(one(x[rows]), y[rows]).backward()
+            own.step()
+        for start, parts in zip(starts, zip(*(each.parameters() for each in alone))):
+            changes = [(part.detach() - start).numpy().ravel() for part in parts]
+            combined = start + torch.from_numpy(adasum(changes)).view_as(start)
+            for part in parts:
+                part.data.copy_(combined)
+    close(model, alone[0], 1e-10)
+    assert optimizer.state_dict()["state"] and optimizer.op is hvd.Adasum
+    with refused(AssertionError):
+        optimizer.skip_synchronize()
 
 
 def case_schedulers_and_clipping() -> None:

@@ -60,7 +60,7 @@ from distributed_dl_training.tensorflow._variables import (
     broadcast_variables,
 )
 
-_missing.refuse(__name__, _missing.reasons("Adasum", "elastic"))
+_missing.refuse(__name__, _missing.reasons("elastic"))
 
 
 __all__ = [

@@ -53,7 +53,7 @@ from distributed_dl_training.torch._sparse import sparse_allreduce_async
 from distributed_dl_training.torch._state import broadcast_optimizer_state, broadcast_parameters
 from distributed_dl_training.torch._sync_batch_norm import SyncBatchNorm
 
-_missing.refuse(__name__, _missing.reasons("Adasum", "elastic"))
+_missing.refuse(__name__, _missing.reasons("elastic"))
 
 
 __all__ = [

@@ -8,6 +8,7 @@ from distributed_dl_training._session import ProcessSet, global_process_set
 from distributed_dl_training._steps import Recipe, Steps, recipe
 from distributed_dl_training.torch._compression import Compression
 from distributed_dl_training.torch._parameters import PARAMETERS
+from distributed_dl_training.torch._reductions import compressed, grouped_allreduce
 
 
 class _Distributed:
@@ -102,6 +103,59 @@ class _Distributed:
         return _unpickle, (type(self).__bases__[1], state, self._steps.recipe)
 
 
+class _DistributedAdasum(_Distributed):
+    """An optimizer whose steps, and not gradients, are combined by Adasum, as in Horovod.
+
+    Horovod takes the step of each parameter during backward; here all come with ``step``.
+    """
+
+    def synchronize(self) -> None:
+        """Do nothing: there is nothing to reduce before the step."""
+
+    def skip_synchronize(self) -> ContextManager[None]:
+        """Raise AssertionError: a step that is not combined leaves ranks with other weights."""
+        raise AssertionError("skip_synchronize() goes with gradients, and not with op=Adasum")
+
+    def set_backward_passes_per_step(self, passes: int) -> None:
+        """Note how many backward passes come before a step."""
+        options = self._steps.recipe.options._replace(passes=passes)
+        self._steps.recipe = self._steps.recipe._replace(options=options)
+
+    def add_param_group(self, param_group: Dict[str, Any]) -> None:
+        """Add parameters, whose steps are combined as well."""
+        super(_Distributed, self).add_param_group(param_group)  # type: ignore[misc]
+
+    def step(self, closure: Any = None) -> Any:
+        """Let the optimizer take its step, and combine what that changes; collective."""
+        loss = None if closure is None else closure()
+        options = self._steps.recipe.options
+        if options.process_set.size() == 1 or not options.process_set.included():
+            super(_Distributed, self).step()  # type: ignore[misc]
+            return loss
+        values = [each.detach() for each in self._parameters() if each.requires_grad]
+        starts = [value.clone() for value in values]
+        super(_Distributed, self).step()  # type: ignore[misc]
+        pairs = [
+            compressed(options.compression, value.sub_(start))
+            for value, start in zip(values, starts)
+        ]
+        changes = grouped_allreduce(
+            [change for change, _ in pairs],
+            name="adasum",
+            op=Op.ADASUM,
+            process_set=options.process_set,
+        )
+        for value, start, change, (_, context) in zip(values, starts, changes, pairs):
+            value.copy_(start.add_(options.compression.decompress(change, context)))
+        return loss
+
+    step.hooked = True  # type: ignore[attr-defined]
+
+    def zero_grad(self, *arguments: Any, **options: Any) -> Any:
+        """Reset the gradients, of which none are under way."""
+        return super(_Distributed, self).zero_grad(*arguments, **options)  # type: ignore[misc]
+
+
 def DistributedOptimizer(
     optimizer: Any,
     named_parameters: Optional[Iterable[Tuple[str, Any]]] = None,
@@ -126,7 +180,8 @@ def DistributedOptimizer(
     compression: Compression.none, fp16 or bf16.
     backward_passes_per_step: gradients of so many backward passes are added up on each rank before
         they are reduced.
-    op: Average (the default) or Sum; Min, Max and Product work as well.
+    op: Average (the default) or Sum; Min, Max and Product work as well.  Adasum takes the step
+        first, and combines what it changes.
     gradient_predivide_factor: of the division by the number of ranks this factor is done before
         the sum, the rest after it; only with op=Average.
     num_groups, groups: gradients that are sent together, once all of them are ready: so many
@@ -150,7 +205,8 @@ def DistributedOptimizer(
     parameters = [each for group in optimizer.param_groups for each in group["params"]]
     made_from = recipe(PARAMETERS, parameters, named_parameters, options, num_groups, groups)
     made = _distribute(optimizer, made_from)
-    made._steps.open()
+    if op is not Op.ADASUM:
+        made._steps.open()
     return made
 
 
@@ -165,7 +221,9 @@ def step_alone(optimizer: Any) -> None:
 def _distribute(optimizer: Any, made_from: Recipe) -> Any:
     """Return an optimizer of a subclass of the optimizer's own, which has not joined others yet."""
     kind = type(optimizer)
-    made_kind: Any = type(kind.__name__, (_Distributed, kind), {})
+    adasum = made_from.options.op is Op.ADASUM
+    mixin = _DistributedAdasum if adasum else _Distributed
+    made_kind: Any = type(kind.__name__, (mixin, kind), {})
     made = made_kind.__new__(made_kind)
     made.__dict__.update(optimizer.__dict__)
     made.__dict__.pop("step", None)  # a scheduler's, which calls the wrapped optimizer's own
