@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Runs Horovod's own tests for PyTorch, unmodified, against the alias of the runtime. Prints the outcome
+# Runs Horovod's own tests for PyTorch or TensorFlow, unmodified, against the alias of the runtime. Prints the outcome
 # of each test, and exits with 1 if one differs from runtime/tests/horovod_tests.csv.
 # Usage: ci/horovod_tests.sh PYTHON SOURCES [RANKS] [arguments of pytest]
-# PYTHON has pytest, mock, parameterized, cloudpickle, torch and mpi4py, and no Horovod; SOURCES is a
+# PYTHON has pytest, mock, parameterized, cloudpickle, torch (or TensorFlow up to 2.12, for
+# HOROVOD_TESTS_FRAMEWORK=tensorflow) and mpi4py, and no Horovod; SOURCES is a
 # checkout of Horovod's tag v0.28.1 (its sdist has no tests). mpiexec: DDLT_MPIEXEC, the one beside
 # PYTHON, or the one on PATH.
 # A file that takes longer than HOROVOD_TESTS_LIMIT seconds (default: 900) is ended.
@@ -26,21 +27,26 @@ export OMPI_MCA_mpi_yield_when_idle=1
 mpiexec=${DDLT_MPIEXEC:-$(dirname "$python")/mpiexec}
 [ -x "$mpiexec" ] || mpiexec=$(command -v mpiexec)
 reports=$(mktemp -d)
+files=(test_torch test_common test_timeline test_adasum_pytorch)
+if [ "${HOROVOD_TESTS_FRAMEWORK:-torch}" = tensorflow ]; then
+    files=(test_tensorflow test_tensorflow_process_sets test_adasum_tensorflow)
+    files+=(test_tensorflow2_keras test_tensorflow2_keras_process_sets test_tensorflow_keras test_keras)
+fi
 
 # A process of its own for each file, as in Horovod's CI: a timeline starts with init.
 cd "$sources/test/parallel"
-for file in test_torch test_common test_timeline test_adasum_pytorch; do
+for file in "${files[@]}"; do
     # shellcheck disable=SC2016  # each rank expands it
     timeout "${HOROVOD_TESTS_LIMIT:-900}" "$mpiexec" -n "$ranks" bash -c \
         'exec "$0" -m pytest --junit-xml="$1.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}.xml" "${@:2}"' \
         "$python" "$reports/$file" -q -p no:cacheprovider --color=no "$@" "$file.py" \
         >"$reports/$file.log" 2>&1 || true
 done
-"$python" - "$runtime/tests/horovod_tests.csv" "$reports" "$ranks" $# <<'END'
+"$python" - "$runtime/tests/horovod_tests.csv" "$reports" "$ranks" $# "${files[*]}" <<'END'
 import collections, csv, glob, os, sys
 import xml.etree.ElementTree as tree
 
-table, reports, ranks, selective = sys.argv[1:]
+table, reports, ranks, selective, files = sys.argv[1:]
 column = ("horovod " if os.environ.get("HOROVOD_TESTS_REAL") else "ours ") + ranks
 outcomes = collections.defaultdict(list)
 for path in glob.glob(reports + "/*.xml"):
@@ -54,7 +60,8 @@ with open(table, newline="") as stream:
     reader = csv.DictReader(stream)
     rows = {row["test"]: row for row in reader}
 different = 0
-for test in sorted(set(outcomes) | (set() if int(selective) else set(rows))):
+own = {test for test in rows if test.partition(".py::")[0] in files.split()}
+for test in sorted(set(outcomes) | (set() if int(selective) else own)):
     outcome = "/".join(sorted(set(outcomes[test])))
     if len(outcomes[test]) != int(ranks):
         outcome = "missing"

@@ -33,7 +33,7 @@ _REFUSED: Dict[str, Dict[str, str]] = {
     "horovod.common.exceptions": {_LIBRARY: "get_version_mismatch_message"},
     "horovod.common.util": {
         _LIBRARY: "EXTENSIONS check_installed_version get_ext_suffix get_extension_full_path "
-        "get_version_mismatch_message is_version_greater_equal_than",
+        "get_version_mismatch_message",
         "call horovod.torch.mpi_ops.handle_average_backwards_compatibility": (
             "get_average_backwards_compatibility_fun"
         ),
@@ -42,7 +42,7 @@ _REFUSED: Dict[str, Dict[str, str]] = {
     "horovod.keras": {REASONS["elastic"]: "elastic"},
     "horovod.runner": {
         REASONS["elastic"]: "elastic",
-        _LAUNCHER: "common driver gloo_run http js_run mpi_run run_task task task_fn",
+        _LAUNCHER: "driver gloo_run http js_run mpi_run run_task task task_fn",
     },
     "horovod.runner.launch": {
         _LAUNCHER: "CACHE_FOLDER CACHE_STALENESS_THRESHOLD_MINUTES SSH_ATTEMPTS "
@@ -51,11 +51,18 @@ _REFUSED: Dict[str, Dict[str, str]] = {
         "make_override_bool_action make_override_false_action make_override_true_action mpi_run "
         "parse_args run_controller"
     },
+    "horovod.runner.common": {_LAUNCHER: "service"},
+    "horovod.runner.common.util": {
+        _LAUNCHER: "codec config_parser host_hash hosts network safe_shell_exec secret settings "
+        "timeout tiny_shell_exec"
+    },
+    "horovod.runner.common.util.env": {
+        _LAUNCHER: "IGNORE_REGEXES KUBEFLOW_MPI_EXEC LOG_LEVEL_STR is_exportable is_kubeflow_mpi"
+    },
     "horovod.runner.util": {_LAUNCHER: "cache lsf network remote streams"},
     "horovod.tensorflow": {
         REASONS["elastic"]: "elastic",
         _GRADIENTS: "gradient_aggregation gradient_aggregation_eager",
-        _UTIL: "util",
     },
     "horovod.tensorflow.keras": {REASONS["elastic"]: "elastic"},
     "horovod.torch": {REASONS["elastic"]: "elastic", _LIBRARY: "mpi_lib_v2"},

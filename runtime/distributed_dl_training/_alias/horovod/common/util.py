@@ -26,6 +26,7 @@ __all__ = [
     "extension_available",
     "gloo_built",
     "gpu_available",
+    "is_version_greater_equal_than",
     "mpi_built",
     "nccl_built",
     "num_rank_is_power_2",
@@ -81,6 +82,18 @@ def check_extension(ext_name: str, *_: Any) -> None:
 def num_rank_is_power_2(num_rank: int) -> bool:
     """Tell whether ``num_rank`` is a power of two."""
     return num_rank > 0 and num_rank & (num_rank - 1) == 0
+
+
+def is_version_greater_equal_than(ver: str, target: str) -> bool:
+    """Tell whether version ``ver`` is ``target`` or later.  Raises ValueError for what is no text.
+
+    It needs the package packaging, which TensorFlow and Keras bring.
+    """
+    from packaging.version import Version
+
+    if not isinstance(ver, str) or not isinstance(target, str):
+        raise ValueError(f"versions are texts, and not {ver!r} and {target!r}")
+    return Version(ver) >= Version(target)
 
 
 def split_list(items: Sequence[Any], num_parts: int) -> List[List[Any]]:

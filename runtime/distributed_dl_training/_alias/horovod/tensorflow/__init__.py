@@ -5,5 +5,6 @@ import importlib
 from distributed_dl_training.alias import mirror_framework as _mirror
 
 _mirror("tensorflow", globals())
-for _name in ("compression", "functions", "mpi_ops", "sync_batch_norm"):
-    importlib.import_module(f"horovod.tensorflow.{_name}")
+for _name in ("compression", "functions", "mpi_ops", "sync_batch_norm", "util"):
+    _module = importlib.import_module(f"horovod.tensorflow.{_name}")
+_executing_eagerly = _module._executing_eagerly
