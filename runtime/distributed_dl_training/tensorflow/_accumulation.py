@@ -10,6 +10,7 @@ class Accumulation:
 
     passes: number of backward passes of one step.
     average: whether the sum is divided by ``passes``.
+    counter: variable with the number of passes since the last step; None before the first pass.
     """
 
     def __init__(
@@ -22,7 +23,7 @@ class Accumulation:
         self.average = average
         self._reduce = reduce
         self._sums: List[Any] = []
-        self._count: Any = None
+        self.counter: Any = None
 
     def add(self, gradients: Sequence[Any], variables: Sequence[Any]) -> List[Any]:
         """Add gradients; return the sums so far, reduced over the ranks in the last pass of a step.
@@ -36,9 +37,9 @@ class Accumulation:
         if not self._sums:
             self._create_variables(present)
         updates = [total.assign_add(value) for total, value in zip(self._sums, present)]
-        with tf.control_dependencies(_operations([*updates, self._count.assign_add(1)])):
+        with tf.control_dependencies(_operations([*updates, self.counter.assign_add(1)])):
             totals = [total.read_value() for total in self._sums]
-            last = tf.equal(self._count.read_value(), self.passes)
+            last = tf.equal(self.counter.read_value(), self.passes)
         trained = [variables[index] for index in indices]
         outputs = tf.cond(last, lambda: self._finish(totals, trained), lambda: totals)
         sums = outputs if isinstance(outputs, (list, tuple)) else [outputs]
@@ -49,14 +50,14 @@ class Accumulation:
 
     def apply(self, step: Callable[[], Any], skip: Callable[[], Any]) -> Any:
         """Call ``step`` after the last pass of a step, else ``skip``."""
-        return tf.cond(tf.equal(self._count.read_value(), 0), step, skip)
+        return tf.cond(tf.equal(self.counter.read_value(), 0), step, skip)
 
     def _create_variables(self, gradients: List[Any]) -> None:
         """Create the variables once, outside the function that TensorFlow traces."""
         options = {"trainable": False, "collections": [tf.compat.v1.GraphKeys.LOCAL_VARIABLES]}
         with tf.init_scope():
             variable = tf.compat.v1.Variable
-            self._count = variable(0, use_resource=True, **options)
+            self.counter = variable(0, use_resource=True, **options)
             for gradient in gradients:
                 zeros = tf.zeros(gradient.shape, gradient.dtype)
                 self._sums.append(variable(zeros, use_resource=True, **options))
@@ -67,7 +68,7 @@ class Accumulation:
             gradients = [value / tf.cast(self.passes, value.dtype) for value in gradients]
         with tf.control_dependencies(_operations(gradients)):
             resets = [total.assign(tf.zeros_like(total)) for total in self._sums]
-            resets.append(self._count.assign(0))
+            resets.append(self.counter.assign(0))
         with tf.control_dependencies(_operations(resets)):
             return [tf.identity(value) for value in gradients]
 
