@@ -7,7 +7,6 @@ them, and completes them when their handles are done.  It never waits for other 
 import collections
 import ctypes
 import functools
-import json
 import os
 import threading
 from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -16,26 +15,14 @@ import numpy
 import tensorflow as tf
 
 from distributed_dl_training import _session
+from distributed_dl_training._builds import OPERATION_HOME, OPERATION_LIBRARY, operation_facts
 from distributed_dl_training._core import Array, EngineUnavailableError, Threads, elements
 from distributed_dl_training._handle import Handle
 from distributed_dl_training.tensorflow._collective import Collective, decode
 
-HOME = os.path.dirname(os.path.abspath(__file__))
-LIBRARY = "collective_op.so"
-FACTS = "collective_op.json"  # what the library was built with
-INTERFACE = 1
+INTERFACE = 1  # of the library
 # Codes of TensorFlow's errors, as ``tf.numpy_function`` has them for exceptions of Python.
 INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN = 3, 12, 2
-
-
-def read_facts(home: str) -> Optional[Dict[str, Any]]:
-    """Return what the library of a folder was built with; None if there is none."""
-    try:
-        with open(os.path.join(home, FACTS), encoding="utf-8") as stream:
-            facts: Dict[str, Any] = json.load(stream)
-    except FileNotFoundError:
-        return None
-    return facts
 
 
 class Tensor(NamedTuple):
@@ -74,10 +61,12 @@ def implementation() -> Implementation:
         raise ValueError(f"DDLT_TENSORFLOW={name!r} is neither 'op' nor 'py-function'")
     if name == "py-function":
         return Implementation(reason="DDLT_TENSORFLOW=py-function")
-    reason = _refusal(HOME)
+    reason = _refusal(OPERATION_HOME)
     if reason and name == "op":
         raise EngineUnavailableError(reason)
-    return Implementation(reason=reason) if reason else Implementation(_library(HOME).node)
+    return (
+        Implementation(reason=reason) if reason else Implementation(_library(OPERATION_HOME).node)
+    )
 
 
 def build_info() -> Dict[str, str]:
@@ -96,7 +85,7 @@ def build_info() -> Dict[str, str]:
 def _refusal(home: str) -> str:
     """Return why the library of a folder cannot be used; empty if it can."""
     hint = "python -m distributed_dl_training.tensorflow.build builds it"
-    facts = read_facts(home)
+    facts = operation_facts(home)
     if facts is None:
         return f"the operation is not built; {hint}"
     if facts["tensorflow"] != tf.__version__:
@@ -146,8 +135,8 @@ class _Library:
 
     def __init__(self, home: str) -> None:
         """Load it.  Raises what TensorFlow raises for a library that it cannot load."""
-        path = os.path.join(home, LIBRARY)
-        self.node: Callable[..., Any] = tf.load_op_library(path).distributed_dl_collective
+        path = os.path.join(home, OPERATION_LIBRARY)
+        self._operations = tf.load_op_library(path)
         # What may take time is called without Python's lock, all else with it.
         self._waiting, self._quick = ctypes.CDLL(path), ctypes.PyDLL(path)
         for functions in (self._waiting, self._quick):
@@ -159,6 +148,11 @@ class _Library:
         if interface != INTERFACE:
             raise EngineUnavailableError(f"{path} has interface {interface}, not {INTERFACE}")
         threading.Thread(target=self._serve, name="tensorflow op", daemon=True).start()
+
+    def node(self, **arguments: Any) -> Any:
+        """Add the operation to a graph; return its results."""
+        token = self._operations.distributed_dl_token()
+        return self._operations.distributed_dl_collective(token=token, **arguments)
 
     def _serve(self) -> None:
         text, length = ctypes.c_char_p(), ctypes.c_int64()

@@ -20,9 +20,14 @@ from typing import Any, Dict, List, Mapping, Optional
 
 import tensorflow as tf
 
-from distributed_dl_training.tensorflow._operation import FACTS, HOME, LIBRARY, read_facts
+from distributed_dl_training._builds import (
+    OPERATION_FACTS,
+    OPERATION_HOME,
+    OPERATION_LIBRARY,
+    operation_facts,
+)
 
-SOURCE = os.path.join(HOME, "collective_op.cc")
+SOURCE = os.path.join(OPERATION_HOME, "collective_op.cc")
 
 
 def flags() -> List[str]:
@@ -70,19 +75,19 @@ def build(output: str, cache: Optional[str], environ: Mapping[str, str]) -> str:
     """
     compiler = shlex.split(environ.get("CXX") or "g++")
     properties = facts(compiler)
-    library = os.path.join(output, LIBRARY)
-    if os.path.exists(library) and read_facts(output) == properties:
+    library = os.path.join(output, OPERATION_LIBRARY)
+    if os.path.exists(library) and operation_facts(output) == properties:
         return "there already"
     digest = hashlib.sha256(json.dumps(properties, sort_keys=True).encode()).hexdigest()
     entry = os.path.join(cache, f"collective-op-{digest[:16]}") if cache else None
-    if entry and _is_trusted(entry) and read_facts(entry) == properties:
+    if entry and _is_trusted(entry) and operation_facts(entry) == properties:
         _copy(entry, output)
         return f"from the cache: {entry}"
     with tempfile.TemporaryDirectory(dir=output) as folder:
-        compile_library(compiler, os.path.join(folder, LIBRARY))
-        with open(os.path.join(folder, FACTS), "w", encoding="utf-8") as stream:
+        compile_library(compiler, os.path.join(folder, OPERATION_LIBRARY))
+        with open(os.path.join(folder, OPERATION_FACTS), "w", encoding="utf-8") as stream:
             json.dump(properties, stream, indent=2, sort_keys=True)
-        tf.load_op_library(os.path.join(folder, LIBRARY))
+        tf.load_op_library(os.path.join(folder, OPERATION_LIBRARY))
         _copy(folder, output)
     if entry and not os.path.exists(entry):
         _keep(output, entry)
@@ -98,7 +103,7 @@ def compile_library(compiler: List[str], path: str) -> None:
 
 def _copy(folder: str, output: str) -> None:
     """Copy the library, and last its facts."""
-    for name in (LIBRARY, FACTS):
+    for name in (OPERATION_LIBRARY, OPERATION_FACTS):
         partial = os.path.join(output, f".{name}.{os.getpid()}")
         shutil.copyfile(os.path.join(folder, name), partial)
         os.replace(partial, os.path.join(output, name))
@@ -119,7 +124,11 @@ def _keep(folder: str, entry: str) -> None:
 
 def _is_trusted(entry: str) -> bool:
     """Tell whether nobody but this user and root can have written an entry of the cache."""
-    for path in (entry, os.path.join(entry, LIBRARY), os.path.join(entry, FACTS)):
+    for path in (
+        entry,
+        os.path.join(entry, OPERATION_LIBRARY),
+        os.path.join(entry, OPERATION_FACTS),
+    ):
         try:
             status = os.lstat(path)
         except FileNotFoundError:
@@ -137,7 +146,9 @@ def main(arguments: Optional[List[str]] = None) -> int:
         prog="python -m distributed_dl_training.tensorflow.build",
         description="Compile the operation in C++ with the installed TensorFlow.",
     )
-    parser.add_argument("--output", metavar="FOLDER", default=HOME, help="default: the package")
+    parser.add_argument(
+        "--output", metavar="FOLDER", default=OPERATION_HOME, help="default: the package"
+    )
     parser.add_argument("--cache", metavar="FOLDER", help="folder of compiled operations")
     options = parser.parse_args(arguments)
     try:

@@ -19,6 +19,7 @@
 
 #include "tensorflow/core/framework/allocator.h"
 #include "tensorflow/core/framework/cancellation.h"
+#include "tensorflow/core/framework/common_shape_fns.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/framework/partial_tensor_shape.h"
@@ -37,6 +38,7 @@ namespace {
 
 // What TensorFlow requires of the address of a tensor.
 constexpr size_t kAlignment = 64;
+constexpr int kFirstInput = 1;  // after the token
 
 // Memory for exchanges.  Blocks that are freed are used again: the pages of new ones cost more time
 // than the copy into them.
@@ -135,10 +137,11 @@ class CollectiveOp : public tensorflow::AsyncOpKernel {
   void ComputeAsync(OpKernelContext* context, DoneCallback done) override {
     OP_REQUIRES_ASYNC(context, queue()->process == getpid(),
                       errors::FailedPrecondition("this process does not run the runtime"), done);
+    tensorflow::OpInputList inputs;
+    OP_REQUIRES_OK_ASYNC(context, context->input_list("inputs", &inputs), done);
     Request* request =
         new Request{context, done, collective_, in_place_, context->cancellation_manager()};
-    for (int index = 0; index < context->num_inputs(); ++index) {
-      const Tensor& input = context->input(index);
+    for (const Tensor& input : inputs) {
       request->inputs.push_back(input);
       request->numbers.push_back(input.dtype());
       request->numbers.push_back(input.dims());
@@ -187,13 +190,13 @@ class CollectiveOp : public tensorflow::AsyncOpKernel {
       const DataType dtype = inputs[0].dtype();
       const TensorShape shape = inputs[0].shape();
       inputs.clear();  // or it has two owners, and cannot be forwarded
-      auto forwarded = context->forward_input(0, 0, dtype, shape, tensorflow::HOST_MEMORY,
+      auto forwarded = context->forward_input(kFirstInput, 0, dtype, shape, tensorflow::HOST_MEMORY,
                                               tensorflow::AllocatorAttributes());
       if (forwarded != nullptr) {
         request->exchange = *forwarded;
         return;
       }
-      inputs.push_back(context->input(0));
+      inputs.push_back(context->input(kFirstInput));
     }
     int64_t elements = 0;
     for (const Tensor& input : inputs) elements += input.NumElements();
@@ -217,7 +220,7 @@ void Unpack(OpKernelContext* context, const Tensor& exchange) {
   const auto memory = exchange.tensor_data();
   const int64_t itemsize = tensorflow::DataTypeSize(exchange.dtype());
   for (int index = 0; index < context->num_outputs(); ++index) {
-    const TensorShape shape = context->input(index).shape();
+    const TensorShape shape = context->input(kFirstInput + index).shape();
     const int64_t end = start + shape.num_elements();
     Tensor output(exchange.dtype());
     if (start == 0 && end == exchange.NumElements()) {
@@ -248,7 +251,11 @@ Status SetShapes(tensorflow::shape_inference::InferenceContext* context) {
 }
 
 // A stateful operation is neither dropped, nor merged with another one, nor run beforehand.
+//
+// In a tf.function TensorFlow executes stateful operations in the order of the program, but for those
+// that use different resources.  So each collective has a token, a resource, of its own.
 REGISTER_OP("DistributedDlCollective")
+    .Input("token: resource")
     .Input("inputs: input_types")
     .Output("outputs: output_types")
     .Attr("input_types: list(type) >= 1")
@@ -259,6 +266,21 @@ REGISTER_OP("DistributedDlCollective")
     .SetIsStateful()
     .SetShapeFn(SetShapes);
 
+class TokenOp : public tensorflow::OpKernel {
+ public:
+  explicit TokenOp(tensorflow::OpKernelConstruction* context) : OpKernel(context) {}
+
+  void Compute(OpKernelContext* context) override {
+    Tensor* token = nullptr;
+    OP_REQUIRES_OK(context, context->allocate_output(0, TensorShape({}), &token));
+  }
+};
+
+REGISTER_OP("DistributedDlToken")
+    .Output("token: resource")
+    .SetShapeFn(tensorflow::shape_inference::ScalarShape);
+
+REGISTER_KERNEL_BUILDER(Name("DistributedDlToken").Device(tensorflow::DEVICE_CPU), TokenOp);
 REGISTER_KERNEL_BUILDER(Name("DistributedDlCollective").Device(tensorflow::DEVICE_CPU), CollectiveOp);
 
 void Complete(Request* request, int code, const char* message) {
