@@ -152,7 +152,9 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser.add_argument("--cache", metavar="FOLDER", help="folder of compiled operations")
     options = parser.parse_args(arguments)
     try:
-        origin = build(options.output, options.cache, os.environ)
+        # Absolute, because the compiler runs in another folder.
+        cache = options.cache and os.path.abspath(options.cache)
+        origin = build(os.path.abspath(options.output), cache, os.environ)
     except (OSError, subprocess.CalledProcessError, tf.errors.OpError) as error:
         sys.stderr.write(f"error: the operation is not built: {error}\n")
         return 1
