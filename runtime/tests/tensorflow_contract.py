@@ -240,6 +240,22 @@ def reduces_many_shapes() -> None:
 
 
 @case
+def combines_by_adasum() -> None:
+    if hvd.size() & (hvd.size() - 1):
+        return  # for powers of two alone
+    equal = [np.ones(3, dtype=np.float32), np.full((2, 4), 2.0, dtype=np.float32)]
+
+    def build() -> Any:
+        tensors = [tf.constant(array) for array in equal]
+        single = hvd.allreduce(tensors[0], op=hvd.Adasum)
+        return [single, *hvd.grouped_allreduce(tensors, op=hvd.Adasum)]
+
+    for output in values_of(build):  # equal gradients are averaged
+        for array, expected in zip(output, [equal[0], *equal]):
+            np.testing.assert_allclose(array, expected, rtol=1e-6)
+
+
+@case
 def keeps_inputs() -> None:
     def build() -> Any:
         tensor = tf.identity(tf.constant(rank_values(5)))

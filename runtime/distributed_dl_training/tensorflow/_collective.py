@@ -51,7 +51,7 @@ class Collective(NamedTuple):
         if self.call == "broadcast":
             handles = [list(part.start(group)) for part, group in zip(parts, members)]
             return ungroup(groups, [self.results(group) for group in handles])
-        reductions = [part._reduce_group(group) for part, group in zip(parts, members)]
+        reductions = [part._reduce_group(ARRAYS, group) for part, group in zip(parts, members)]
         return ungroup(groups, self.results(reductions))
 
     def start(self, arrays: Sequence[Array]) -> Iterator[Handle]:
@@ -78,13 +78,12 @@ class Collective(NamedTuple):
         Yield the handle of each part.  The results replace the tensors.
         """
         if self.call == "broadcast":
-            start = 0
-            for shape, part in zip(shapes, self._part_names(len(shapes))):
-                end = start + elements(shape)
-                yield self._broadcast(HOST_MEMORY, flat[start:end].reshape(shape), part, True)
-                start = end
+            for tensor, part in zip(_cut(flat, shapes), self._part_names(len(shapes))):
+                yield self._broadcast(HOST_MEMORY, tensor, part, in_place=True)
         elif len(shapes) == 1:
             yield self._reduce_one(HOST_MEMORY, flat.reshape(shapes[0]), in_place=True)
+        elif self.op is Op.ADASUM:
+            yield self._reduce_group(HOST_MEMORY, list(_cut(flat, shapes)), in_place=True)
         else:
             factors = (self.prescale, self.postscale)
             yield _collectives.reduce_packed(
@@ -126,10 +125,18 @@ class Collective(NamedTuple):
             in_place,
         )
 
-    def _reduce_group(self, arrays: Sequence[Array]) -> Handle:
-        factors = (self.prescale, self.postscale)
+    def _reduce_group(
+        self, adapter: Arrays, arrays: Sequence[Array], in_place: bool = False
+    ) -> Handle:
         return _collectives.allreduce(
-            ARRAYS, arrays, self.name, self.op, factors, self.process_set, grouped=True
+            adapter,
+            arrays,
+            self.name,
+            self.op,
+            (self.prescale, self.postscale),
+            self.process_set,
+            grouped=True,
+            in_place=in_place,
         )
 
     def _broadcast(
@@ -146,6 +153,15 @@ class _HostMemory(Arrays):
 
 
 HOST_MEMORY = _HostMemory()
+
+
+def _cut(flat: Array, shapes: Sequence[Any]) -> Iterator[Array]:
+    """Yield the tensors of these shapes that lie one behind the other in ``flat``."""
+    start = 0
+    for shape in shapes:
+        end = start + elements(shape)
+        yield flat[start:end].reshape(shape)
+        start = end
 
 
 def decode(text: str) -> Collective:
