@@ -91,6 +91,30 @@ def test_different_order_of_py_functions_raises_stall_error() -> None:
     assert "StallError" in outcome.output and "is missing on rank" in outcome.output
 
 
+def test_cache_has_the_operation(operation: None, tmp_path: "os.PathLike[str]") -> None:
+    """The first build fills the cache; what others may have written there is not used."""
+    folders = [os.path.join(tmp_path, str(number)) for number in range(3)]
+    origins = []
+    for folder in folders:
+        os.mkdir(folder)
+        command = [sys.executable, "-m", "distributed_dl_training.tensorflow.build"]
+        command += ["--output", folder, "--cache", os.path.join(tmp_path, "cache")]
+        process = subprocess.run(
+            command,
+            check=True,
+            stdout=subprocess.PIPE,
+            universal_newlines=True,
+            cwd=os.path.dirname(HERE),
+        )
+        origins.append(process.stdout.split()[-1])
+        if len(origins) == 2:
+            (entry,) = os.listdir(os.path.join(tmp_path, "cache"))
+            os.chmod(os.path.join(tmp_path, "cache", entry, "collective_op.so"), 0o666)
+    assert origins == ["compiled", "cached", "compiled"]
+    libraries = [open(os.path.join(folder, "collective_op.so"), "rb").read() for folder in folders]
+    assert libraries[0] == libraries[1] == libraries[2]
+
+
 def test_import_without_tensorflow_names_it() -> None:
     code = "import sys; sys.modules['tensorflow'] = None; import distributed_dl_training.tensorflow"
     process = subprocess.run(

@@ -65,7 +65,7 @@ def facts(compiler: List[str]) -> Dict[str, Any]:
 
 
 def build(output: str, cache: Optional[str], environ: Mapping[str, str]) -> str:
-    """Bring the library and its facts to the folder ``output``; return where it comes from.
+    """Bring the library and its facts to a folder; return ``present``, ``cached`` or ``compiled``.
 
     cache: folder of libraries by their facts, which gets what it lacks; None: none.
     environ: variables, of which CXX names the compiler.
@@ -77,12 +77,12 @@ def build(output: str, cache: Optional[str], environ: Mapping[str, str]) -> str:
     properties = facts(compiler)
     library = os.path.join(output, OPERATION_LIBRARY)
     if os.path.exists(library) and operation_facts(output) == properties:
-        return "there already"
+        return "present"
     digest = hashlib.sha256(json.dumps(properties, sort_keys=True).encode()).hexdigest()
     entry = os.path.join(cache, f"collective-op-{digest[:16]}") if cache else None
     if entry and _is_trusted(entry) and operation_facts(entry) == properties:
         _copy(entry, output)
-        return f"from the cache: {entry}"
+        return "cached"
     with tempfile.TemporaryDirectory(dir=output) as folder:
         compile_library(compiler, os.path.join(folder, OPERATION_LIBRARY))
         with open(os.path.join(folder, OPERATION_FACTS), "w", encoding="utf-8") as stream:
