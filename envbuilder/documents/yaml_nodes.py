@@ -16,7 +16,7 @@ from .source import Source
 from .syntax import in_plain_words
 from .tree import Items, Node, Pairs, RefusedValue, Scalar
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_DEPTH = 24
 MAX_NODES = 50_000
 _DEEP = f"nested more than {MAX_DEPTH} levels deep"
@@ -56,7 +56,7 @@ class _Builder:
     def __init__(self, source: Source, most: int) -> None:
         self.problems: list[Problem] = []
         self._file = source.file
-        self._events = yaml.parse(source.text, Loader=_LOADER)
+        self._events = yaml.parse(source.text, Loader=LOADER)
         self._count = 0
         self._most = most
 

@@ -34,6 +34,7 @@ from ..workflow.entries import entries
 from ..workflow.site_contents import site_search
 from . import checks, horovod_build, imports
 from . import recipe_comparison as as_asked
+from .checks.protocol import INFOS
 from .image_environment import environment_or_image
 from .options import ComparisonOptions, ProvingOptions, RemovedOptions, ValidateOptions
 
@@ -50,13 +51,7 @@ _WHY_ROW = "a known problem: envbuild advisories show {}"
 
 def list_checks() -> tuple[CheckInfo, ...]:
     """Return every kind of finding."""
-    return (
-        *checks.table(),
-        *horovod_build.table(),
-        *as_asked.table(),
-        imports.IMPORT_FAILED,
-        imports.RANKS_FAILED,
-    )
+    return tuple(INFOS.values())
 
 
 def looked_for(options: ValidateOptions) -> tuple[CheckInfo, ...]:

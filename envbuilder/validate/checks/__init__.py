@@ -79,8 +79,3 @@ def run(
 def _unchecked(id_: str, reason: str, about: list[str]) -> Unchecked:
     examples = tuple(one_line(line(each)) for each in about[:MOST_EVIDENCE])
     return Unchecked(id=id_, reason=one_line(line(reason)), examples=examples, number=len(about))
-
-
-def table() -> tuple[CheckInfo, ...]:
-    """Return all checks, as they are listed."""
-    return tuple(each.info for each in CHECKS)

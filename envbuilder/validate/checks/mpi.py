@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...inspect.facts import Environment
 from ...inspect.loaded import first_launcher, loaded_mpis
 from ...inspect.observation import seen
-from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, check
+from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, checks
 from .together import two
 
 
@@ -35,29 +35,4 @@ def _other_launcher(environment: Environment) -> Iterator[Outcome]:
             )
 
 
-CHECKS = (
-    check(
-        _two_in_process,
-        id="mpi.two-in-process",
-        layer="ABI",
-        faults=("another release", "hidden"),
-        severity="error",
-        title="one process loads two MPIs",
-        why="both define symbols such as MPI_Init and MPI_COMM_WORLD: ranks hang, crash, or each "
-        "becomes rank 0 of 1",
-        fix="build or install all packages that use MPI against the MPI that starts the ranks",
-        source="https://github.com/horovod/horovod/blob/2626dc87/docs/troubleshooting.rst",
-    ),
-    check(
-        _other_launcher,
-        id="mpi.other-launcher",
-        layer="ABI",
-        faults=("another release",),
-        severity="error",
-        title="the launcher belongs to another MPI than the one that the ranks load",
-        why="the ranks do not find each other: each becomes rank 0 of 1, or all wait forever at "
-        "start-up",
-        fix="put the mpiexec of the loaded MPI first on PATH, or rebuild against the other MPI",
-        source="https://mpi4py.readthedocs.io/en/stable/install.html",
-    ),
-)
+CHECKS = checks({"mpi.two-in-process": _two_in_process, "mpi.other-launcher": _other_launcher})

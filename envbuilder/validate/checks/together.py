@@ -9,7 +9,7 @@ from itertools import combinations
 from ...inspect.facts import Environment, InstalledDistribution
 from ...inspect.loaded import Loaded, loaded
 from ...inspect.observation import seen
-from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, check
+from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, checks
 
 _NCCL = re.compile(r"libnccl\.so\b")
 _CUDA = re.compile(r"libcudart(-[0-9a-f]+)?\.so\.\d")
@@ -90,42 +90,10 @@ def _two_openmps(environment: Environment) -> Iterator[Outcome]:
     yield from two(environment, loaded(environment, _LLVM_OPENMP))
 
 
-CHECKS = (
-    check(
-        _two_nccls,
-        id="nccl.two-in-process",
-        layer="ABI",
-        faults=("hidden",),
-        severity="warning",
-        title="one process loads two NCCLs",
-        why="a library name is loaded once: the order of imports decides which NCCL carries the "
-        "data, and releases differ in their features",
-        fix="build packages that use NCCL against the framework's NCCL, or the framework against "
-        "the site's",
-        source="https://man7.org/linux/man-pages/man8/ld.so.8.html",
-    ),
-    check(
-        _two_cudas,
-        id="cuda.two-in-process",
-        layer="ABI",
-        faults=("another release", "left over"),
-        severity="warning",
-        title="one process loads CUDA runtimes of two series",
-        why="each has its own contexts and kernels: memory of one is invalid in the other, or the "
-        "driver is too old for one of them",
-        fix="install builds of all packages for one series of CUDA, such as +cu121",
-        source="https://docs.nvidia.com/deploy/cuda-compatibility/",
-    ),
-    check(
-        _two_openmps,
-        id="openmp.two-in-process",
-        layer="ABI",
-        faults=("hidden",),
-        severity="warning",
-        title="one process loads two OpenMP runtimes of the LLVM family",
-        why="the second one ends the program with OMP: Error #15, or both start threads for every "
-        "core",
-        fix="install the packages from one source with one runtime, such as conda-forge",
-        source="https://openmp.llvm.org/design/Runtimes.html",
-    ),
+CHECKS = checks(
+    {
+        "nccl.two-in-process": _two_nccls,
+        "cuda.two-in-process": _two_cudas,
+        "openmp.two-in-process": _two_openmps,
+    }
 )
