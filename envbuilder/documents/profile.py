@@ -9,7 +9,7 @@ from ..knowledge.entries import check_choice
 from ..knowledge.rows import Knowledge
 from ..knowledge.terms import Profile
 from ..model.backend import BackendTraits
-from ..model.profiles import PROFILES, STACKS, variant_name
+from ..model.profiles import PROFILES, STACKS
 from ..model.recipe import Recipe
 from ..model.runtime import RuntimeTraits
 from ..model.site import Site, Snapshot
@@ -48,7 +48,7 @@ def variant(
             place=recipe.place("backend"),
         )
     update = {
-        "name": variant_name(value.name, profile),
+        "name": f"{value.name}-{profile}",
         "summary": f"{value.summary}, measured by Score-P",
         "stack": {**value.stack, **STACKS[profile]},
     }

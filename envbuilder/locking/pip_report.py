@@ -16,7 +16,7 @@ from ..redaction.secret_queries import without_secret_queries
 from .closure import Closure, check_closure, closure_of
 from .failures import LACKING, pip_failure, pip_is_missing
 from .settings import PipSettings, read_settings
-from .stub_wheels import is_present, write_present
+from .stub_wheels import STUBS, write_present
 from .target import TargetPlatform
 from .virtualenv import REPORTS, Run, pip_version
 
@@ -191,5 +191,7 @@ def _report(
 ) -> PipReport:
     finished = run([python, "-m", "pip", "config", "list"])
     settings = read_settings(finished.stdout if finished.ok else "", plan)
-    to_fetch = (each for each in installs if not is_present(scratch, each["download_info"]["url"]))
-    return PipReport(tuple(to_fetch), closure.needs, settings)
+    present = f"{(scratch / STUBS).as_uri()}/"
+    urls = ((each["download_info"]["url"], each) for each in installs)
+    to_fetch = tuple(each for url, each in urls if not url.startswith(present))
+    return PipReport(to_fetch, closure.needs, settings)

@@ -11,14 +11,14 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-FOLDER = "present"
+STUBS = "present"
 
 
 def write_present(scratch: Path, present: Mapping[str, str]) -> list[str]:
     """Write a wheel for each distribution (normalised name -> version); return pip's options."""
     if not present:
         return []
-    folder = scratch / FOLDER
+    folder = scratch / STUBS
     folder.mkdir(exist_ok=True)
     lines = [
         f"{name} @ {_wheel(folder, name, version).as_uri()}\n"
@@ -27,11 +27,6 @@ def write_present(scratch: Path, present: Mapping[str, str]) -> list[str]:
     constraints = folder / "constraints.txt"
     constraints.write_text("".join(lines), encoding="utf-8")
     return ["--constraint", str(constraints)]
-
-
-def is_present(scratch: Path, url: str) -> bool:
-    """Whether pip chose one of these wheels."""
-    return url.startswith(f"{(scratch / FOLDER).as_uri()}/")
 
 
 def well_named(versions: Mapping[str, str]) -> dict[str, str]:

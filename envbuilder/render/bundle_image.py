@@ -26,10 +26,6 @@ _IN_MODULES = (
 BUNDLE = FOLDER.with_name("envbuild.bundle")
 
 
-def definition_file(lock: Lock) -> str:
-    return f"{lock.plan.recipe}.def"
-
-
 def render_bundle_definition(
     lock: Lock, base_name: str, binds: Sequence[Bind] = (), *, candidate: bool = False
 ) -> str:

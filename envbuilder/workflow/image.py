@@ -18,7 +18,7 @@ from ..model.places import ImageFormat
 from ..model.plan import Lock, Step
 from ..model.progress import reported
 from ..record import read_all
-from ..render.bundle_image import BASE, definition_file, render_bundle_definition
+from ..render.bundle_image import BASE, render_bundle_definition
 from ..render.container import FOLDER, labels, variables
 from ..target_tools import manifest
 from ..target_tools.files import make_folder, sha256_of, text_or_none
@@ -86,7 +86,7 @@ def write_definition(
 
     *base*: what its system is, for people.
     """
-    file = folder / definition_file(lock)
+    file = folder / f"{lock.plan.recipe}.def"
     text = render_bundle_definition(lock, base, binds, candidate=candidate)
     file.write_text(text, encoding="utf-8")
     return file

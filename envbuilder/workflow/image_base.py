@@ -27,7 +27,7 @@ from ..model.site import Site
 from ..render.image import bases
 from ..text import shown
 from .context import Context
-from .emulate import check_arch_runs, check_runs_here
+from .emulate import check_arch_runs
 from .load import PlanInputs
 from .options import DockerfileOptions
 from .plan_options import PlanOptions
@@ -133,7 +133,7 @@ def check_image(base: BaseImage | None, plan_inputs: PlanInputs, context: Contex
     find_builder(host)
     if base:
         check_rights(base.folder, host)
-    check_runs_here(plan_inputs, context)
+    check_arch_runs(plan_inputs.arch, context)
 
 
 def check_base_stated(base: object | None, site: Site) -> None:

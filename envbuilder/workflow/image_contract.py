@@ -177,7 +177,7 @@ def host_offer(chosen: ChosenSite, context: Context) -> HostOffer:
     holds = snapshot_of(chosen, context, kinds)[0]
     if site.snapshot is None or chosen.path is None:
         # It is this machine: what counts is what the shell runs, a virtualenv's too.
-        found = mpi_on_path(LocalMachine(context.environ), kinds)
+        found = mpi_on_path(kinds, LocalMachine(context.environ))
         holds = holds.model_copy(update={"system": (found,) if found else ()})
     return HostOffer(
         name=site.name,

@@ -107,11 +107,6 @@ def proving_of(
     }
 
 
-def script_proofs(lock: Lock, facts: LaunchFacts) -> dict[str, Any]:
-    """Return what the scripts of a bundle prove: as many ranks as the plan says, on one node."""
-    return proving_of(lock, script_starts(facts), lock.id())
-
-
 def script_starts(facts: LaunchFacts, ranks: int | None = None) -> Starts:
     """Return what starts the ranks of every smoke test where it is not known yet: on one node."""
     ranks = ranks or facts.plan.smoke.ranks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from ...inspect.facts import Environment, NativeLibrary, arch_of
@@ -213,15 +213,16 @@ def _runpath_gone(environment: Environment) -> Iterator[Violation]:
         for name in native.library.needed if gone else ():
             path = native.tree.get(name)
             inside = path and is_below(os.path.realpath(path), os.path.realpath(environment.prefix))
-            if path and not inside and _RELEASED.match(name) and not _in_any(path, folders):
+            if (
+                path
+                and not inside
+                and _RELEASED.match(name)
+                and os.path.dirname(path) not in map(os.path.normpath, folders)  # noqa: PTH120
+            ):
                 yield Violation(
                     f"{environment.name(native.path)} loads {path}; its RUNPATH {gone[0]} is gone",
                     (seen(environment.short(native.path), "RUNPATH", gone[0]),),
                 )
-
-
-def _in_any(path: str, folders: Iterable[str]) -> bool:
-    return os.path.dirname(path) in map(os.path.normpath, folders)  # noqa: PTH120
 
 
 def _glibc_of(native: NativeLibrary) -> tuple[int, ...] | None:

@@ -11,10 +11,6 @@ from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, checks
 from .together import two
 
 
-def _two_in_process(environment: Environment) -> Iterator[Outcome]:
-    yield from two(environment, loaded_mpis(environment))
-
-
 def _other_launcher(environment: Environment) -> Iterator[Outcome]:
     if not environment.native:
         yield Undecided(NOT_SEARCHED)
@@ -35,4 +31,9 @@ def _other_launcher(environment: Environment) -> Iterator[Outcome]:
             )
 
 
-CHECKS = checks({"mpi.two-in-process": _two_in_process, "mpi.other-launcher": _other_launcher})
+CHECKS = checks(
+    {
+        "mpi.two-in-process": lambda environment: two(environment, loaded_mpis(environment)),
+        "mpi.other-launcher": _other_launcher,
+    }
+)

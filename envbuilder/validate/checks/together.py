@@ -55,10 +55,6 @@ def loaded_nccls(environment: Environment) -> dict[str, list[Loaded]]:
     return loaded(environment, _NCCL)
 
 
-def _two_nccls(environment: Environment) -> Iterator[Outcome]:
-    yield from two(environment, loaded_nccls(environment))
-
-
 def _two_cudas(environment: Environment) -> Iterator[Outcome]:
     """Compare the series in sonames, libcudart.so.12, and in names of NVIDIA's packages."""
     packages: dict[str, InstalledDistribution] = {}
@@ -86,14 +82,12 @@ def _two_cudas(environment: Environment) -> Iterator[Outcome]:
         yield from _of_two_modules(environment, one, other)
 
 
-def _two_openmps(environment: Environment) -> Iterator[Outcome]:
-    yield from two(environment, loaded(environment, _LLVM_OPENMP))
-
-
 CHECKS = checks(
     {
-        "nccl.two-in-process": _two_nccls,
+        "nccl.two-in-process": lambda environment: two(environment, loaded_nccls(environment)),
         "cuda.two-in-process": _two_cudas,
-        "openmp.two-in-process": _two_openmps,
+        "openmp.two-in-process": lambda environment: two(
+            environment, loaded(environment, _LLVM_OPENMP)
+        ),
     }
 )
