@@ -20,16 +20,13 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from . import distributions
 from .distributions import Distribution
 from .files import entries, is_below, read_json, real
 from .names import normalize
 from .processes import processors, run_tool
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def lies_in(path: "str | Path", folder: "str | Path") -> bool:

@@ -4,12 +4,9 @@ envbuild renders a modulefile with marks in place of these: whoever publishes kn
 """
 
 from collections import Counter
+from typing import Any
 
 from .quoting import QUOTED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 NUMBER = "@NUMBER@"
 PROVED = "@PROVED@"
