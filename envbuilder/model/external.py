@@ -15,6 +15,6 @@ class ExternalEnvironment(Document):
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     name: Name
-    path: Line = Field(description="Absolute path of a folder or image.")
-    imported: Line = Field(description="Time of the import, ISO 8601 in UTC.")
+    path: Line  # Absolute path of a folder or image.
+    imported: Line  # Time of the import, ISO 8601 in UTC.
     validation: Validation
