@@ -48,7 +48,7 @@ STATED: dict[str, tuple[int, str]] = {
     "envbuilder/ci/values.py": (1, "a stage of pipelines, called as the verb envbuild image"),
     "envbuilder/ci/jobs.py": (2, "the verbs envbuild bundle and envbuild image"),
     "envbuilder/cli/__init__.py": (2, "the verbs envbuild bundle and envbuild image"),
-    "envbuilder/workflow/pushed_image.py": (1, "a field of an image's result"),
+    "envbuilder/workflow/targets/image.py": (1, "a field of an image's result"),
     "envbuilder/formats/conda_lock.py": (1, "the managers of packages in conda-lock.yml"),
     "envbuilder/formats/pixi_lock.py": (1, "the kinds of packages in pixi.lock"),
     "envbuilder/images/oci_signatures.py": (1, "a key of the text that cosign signs"),

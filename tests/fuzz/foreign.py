@@ -28,7 +28,7 @@ from envbuilder.formats.foreign import read_text
 from envbuilder.formats.recipe import KnownNames, recipe_text
 from envbuilder.hang.stacks import _main_thread
 from envbuilder.images import BuildFile
-from envbuilder.images.build_file import read_build_file
+from envbuilder.images.built import read_build_file
 from envbuilder.images.contents import labels_of
 from envbuilder.images.oci_contents import (
     DAMAGED,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from envbuilder.errors import DocumentError, EnvbuildError, UsageError
 from envbuilder.images import BuildFile, ImageFile, parse_base
-from envbuilder.images.build_file import BuildSteps, read_build_file
+from envbuilder.images.built import BuildSteps, read_build_file
 
 DOCKERFILE = """\
 # syntax=docker/dockerfile:1

@@ -11,8 +11,8 @@ import pytest
 
 from envbuilder.errors import DocumentError
 from envbuilder.images import BuildFile
-from envbuilder.images.build_file import read_build_file
 from envbuilder.images.build_steps import BuildSteps
+from envbuilder.images.built import read_build_file
 from envbuilder.images.dockerfile import bash_word, evaluate, read_instructions, read_pieces
 from envbuilder.images.dockerfile_steps import (
     READERS,
