@@ -139,7 +139,11 @@ def _one(name: str, options: RenderOptions, context: Context) -> RenderResult:
         text = render_bundle_definition(lock, on, of_image.binds, candidate=candidate)
     else:
         text = source.text(form)
-    result = RenderResult(form=form, environment=source.environment)
+    return written_to(file, text, RenderResult(form=form, environment=source.environment))
+
+
+def written_to(file: Path | None, text: str, result: RenderResult) -> RenderResult:
+    """Write the text of a form to a file, if one is named; return the result with either."""
     if file is None:
         return result.model_copy(update={"text": text})
     write_atomically(file, text)

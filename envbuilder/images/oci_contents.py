@@ -14,10 +14,11 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, NamedTuple
 
-from ..errors import DriftError, UsageError
+from ..errors import UsageError
 from ..target_tools.files import CHUNK, open_regular, parse_json
 from .contents import LARGEST, LARGEST_FILE, PLAIN_PATH, WANTED, has_content, labels_of
 from .oci import ARCHES
+from .sif import damaged, no_environment
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 # Bytes: of an index, a manifest, a configuration.
@@ -78,11 +79,7 @@ def unpack_layout_records(
     except (EOFError, zlib.error) as error:
         raise damaged(layout, "a layer is cut off") from error
     if not total:
-        raise UsageError(
-            "image.no-environment",
-            f"{layout} contains no environment of envbuild: {inside} is missing",
-            "create such an image with envbuild image",
-        )
+        raise no_environment(layout, inside)
     return LayoutFacts(arch, labels, size)
 
 
@@ -200,13 +197,4 @@ def _is_wanted(path: PurePosixPath, below: PurePosixPath) -> bool:
     inner = path.relative_to(below)
     return ".." not in inner.parts and any(
         len(inner.parts) == each.count("/") + 1 and inner.match(each) for each in WANTED
-    )
-
-
-def damaged(layout: Path, why: str) -> DriftError:
-    """Return the error of a layout that is not as it was written."""
-    return DriftError(
-        "image.damaged",
-        f"{layout} is not a complete image: {why}",
-        "copy it again, or build it again",
     )

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .oci_contents import DAMAGED, ImageManifest, attached_to, damaged, read_blob
+from .oci_contents import DAMAGED, ImageManifest, attached_to, read_blob
+from .sif import damaged
 
 _PAYLOAD = "application/vnd.dev.cosign.simplesigning.v1+json"
 _SIGNATURE = "dev.cosignproject.cosign/signature"
