@@ -17,7 +17,7 @@ from ..errors import UsageError
 from ..files import clean_on_failure, write_atomically
 from ..knowledge.entries import check_choice
 from ..launching.schedulers import SCHEDULERS
-from ..locking.checks import check_runtime
+from ..locking.lock_check import check_runtime
 from ..model.base_image import BUNDLE_FOLDER
 from ..model.places import BuildFolders
 from ..model.plan import Lock

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -12,14 +12,29 @@ from pydantic import BaseModel, ValidationError
 from ..errors import Place, Problem
 from ..knowledge.entries import Entries
 from ..knowledge.rows import Knowledge
+from ..knowledge.terms import Arch
 from ..model.recipe import Recipe
 from ..model.site import Site
 from .checks import launcher_is_spelt_right, name_fits, names_are_known, schema_is_a_number
 from .messages import all_of, problems
 from .scalars import value
 from .source import Source, read
-from .tree import Pairs, key_place
+from .tree import Pairs, find, key_place
 from .yaml_nodes import parse
+
+
+def for_arch(recipe: LoadedDocument[Recipe], arch: Arch) -> LoadedDocument[Recipe]:
+    """Return the recipe with what it says of *arch*, each line with its place in the file."""
+    variant = recipe.value.for_arch.get(arch)
+    written = find(recipe.root, ("for-arch", arch))
+    if variant is None or not isinstance(written, Pairs):
+        return recipe
+    said = {name: getattr(variant, name) for name in type(variant).model_fields}
+    update = {name: value for name, value in said.items() if value is not None}
+    others = (pair for pair in recipe.root.pairs if pair[0].text not in written.index)
+    root = Pairs(recipe.root.place, (*others, *written.pairs))
+    return replace(recipe, value=recipe.value.model_copy(update=update), root=root)
+
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)

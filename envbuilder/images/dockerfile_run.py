@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from .build_steps import DockerfileScript
 from .dockerfile import Instruction, quote
-from .dockerfile_script import DockerfileScript
 
 # A here-document with an interpreter of its own is run from this file.
 SCRIPT = "/.envbuild-script"

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..model.places import REGISTRY
-from .build_steps import ONE_STAGE, SET, STAGED, BuildSteps
+from .build_steps import ONE_STAGE, SET, STAGED, BuildSteps, DockerfileScript
 from .dockerfile import (
     Instruction,
     evaluate,
@@ -23,7 +23,6 @@ from .dockerfile import (
 )
 from .dockerfile_copy import add, copy
 from .dockerfile_run import SCRIPT, run
-from .dockerfile_script import DockerfileScript
 from .reference import BuildFile
 
 if TYPE_CHECKING:

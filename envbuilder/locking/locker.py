@@ -36,9 +36,8 @@ from ..target_tools.names import normalize
 from .index import Index, IndexFiles, SourceFile, local_path, without_credentials
 from .index_order import Origin, check_indexes, unhashed_note
 from .lock_check import only_built_with
-from .pip_report import InstalledDistributions, PipReport, ask_for_target, ask_own
+from .pip_report import InstalledDistributions, PipReport, ask_for_target, ask_own, well_named
 from .settings import PipSettings
-from .stub_wheels import well_named
 from .target import OLDEST_GLIBC, TargetPlatform
 from .virtualenv import (
     REPORTS,

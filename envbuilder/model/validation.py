@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from ..base import Command, Document, Line
+from ..base import Command, Document, Line, Name
 from ..knowledge.symptoms import Confidence
 from ..knowledge.terms import Severity
 from .evidence import LaunchRecord, Moment, RunObservation, SmokeResult
@@ -146,3 +146,13 @@ class Validation(Document):
     def bad(self) -> bool:
         """Whether anything is an error that nobody accepts."""
         return any(each.severity == "error" for each in self.open)
+
+
+class ExternalEnvironment(Document):
+    """What a root remembers of an environment that others built, which is never changed."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    name: Name
+    path: Line  # Absolute path of a folder or image.
+    imported: Line  # Time of the import, ISO 8601 in UTC.
+    validation: Validation

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .tables import table
+from .names import table
 
 # The rest of a URL is the secret there: what the place begins with, and its pattern.
 _HOOKS = {

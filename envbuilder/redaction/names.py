@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
 
-from .tables import table
+
+def table(name: str) -> Iterator[list[str]]:
+    """Yield the fields of each row of a table."""
+    text = Path(__file__).with_name(f"{name}.tsv").read_text(encoding="utf-8")
+    yield from (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
 
 
 class Strength(IntEnum):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .names import one_of
-from .tables import table
+from .names import one_of, table
 
 _QUOTED = r"\"(?:[^\"\\\n]|\\.){1,1024}\"|'[^'\n]{1,1024}'"
 # Words and quoted parts that stand together, as a shell joins them.

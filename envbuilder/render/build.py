@@ -14,8 +14,18 @@ from ..knowledge.conda_order import compare
 from ..model.backend import PrefixParts, Script
 from ..model.launch import StartCommand
 from ..model.places import BuildFolders
-from ..model.plan import Edit, Lock, Modules, Pin, Plan, Proof, SourceBuild
-from ..model.proofs import is_mpi, mpi_of, proofs_of
+from ..model.plan import (
+    Edit,
+    Lock,
+    Modules,
+    Pin,
+    Plan,
+    Proof,
+    SourceBuild,
+    is_mpi,
+    mpi_of,
+    proofs_of,
+)
 from ..model.runtime import FlagMeaning, Runtimes
 from .dialects import action_line, edit_line
 from .quoting import Quoted, bash

@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from ..documents.for_arch import for_arch
 from ..documents.library import find as find_document
-from ..documents.load import load_recipe, read_document
+from ..documents.load import for_arch, load_recipe, read_document
 from ..documents.site_choice import ChosenSite, with_partition
 from ..errors import UsageError
 from ..inspect.environments import backend_of, components_of, rows_of

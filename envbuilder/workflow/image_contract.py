@@ -24,8 +24,7 @@ from ..model.evidence import Evidence, newest_passed
 from ..model.host_contract import ContractRow, HostedMpi, HostOffer, ImageNeeds
 from ..model.launch import Mpi
 from ..model.outcome import Info
-from ..model.plan import Lock, Plan
-from ..model.proofs import mpi_of
+from ..model.plan import Lock, Plan, mpi_of
 from ..model.site import SiteLauncher, Snapshot
 from ..record import read_all, read_beside
 from ..render.container import FOLDER, variables

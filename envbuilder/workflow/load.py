@@ -11,10 +11,9 @@ from .. import data
 from ..build import sources
 from ..build.backends import Backend, backend, prefix_parts
 from ..documents.channels import settle_channels
-from ..documents.for_arch import for_arch
 from ..documents.knowledge_cache import LoadedKnowledge
 from ..documents.library import find
-from ..documents.load import LoadedDocument, load_recipe
+from ..documents.load import LoadedDocument, for_arch, load_recipe
 from ..documents.patches import patches_of
 from ..documents.profile import check_is_there, profile_of, variant
 from ..documents.site_choice import ChosenSite, choose_arch, choose_site, with_partition

@@ -9,8 +9,7 @@ from .. import process
 from ..build.backends import prefix_parts
 from ..model.evidence import Evidence
 from ..model.launch import LaunchRequest
-from ..model.plan import Lock, Proof
-from ..model.proofs import mpi_from, proofs_of
+from ..model.plan import Lock, Proof, mpi_from, proofs_of
 from ..record import subject_of
 from ..render.build import render_smoke
 from ..root.environments import places_of

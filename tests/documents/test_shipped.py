@@ -21,8 +21,7 @@ from envbuilder.documents.load import load_recipe, load_site
 from envbuilder.documents.rows import RowChecks
 from envbuilder.knowledge.ranges import version
 from envbuilder.knowledge.rows import Knowledge, Ranges, Selection, Selector
-from envbuilder.model.plan import Pin
-from envbuilder.model.proofs import is_mpi
+from envbuilder.model.plan import Pin, is_mpi
 from envbuilder.workflow.entries import entries
 from tests import goldens
 from tests.shipped import plain_yaml

@@ -23,8 +23,7 @@ from ...model.backend import Script
 from ...model.evidence import Tier
 from ...model.outcome import BundleResult
 from ...model.places import BuildFolders
-from ...model.plan import Lock
-from ...model.proofs import proofs_of
+from ...model.plan import Lock, proofs_of
 from ...render.build import render_smoke, render_text
 from ...render.modulefile import unfilled
 from ...target_tools.files import sha256_of
