@@ -50,7 +50,7 @@ STATED: dict[str, tuple[int, str]] = {
     "envbuilder/cli/__init__.py": (2, "the verbs envbuild bundle and envbuild image"),
     "envbuilder/formats/conda_lock.py": (1, "the managers of packages in conda-lock.yml"),
     "envbuilder/formats/pixi_lock.py": (1, "the kinds of packages in pixi.lock"),
-    "envbuilder/images/oci_signatures.py": (1, "a key of the text that cosign signs"),
+    "envbuilder/images/oci_contents.py": (1, "a key of the text that cosign signs"),
     "envbuilder/inspect/mpi.py": (2, _PROGRAMS),
     "envbuilder/doctor/capabilities.py": (2, _REPORT),
     "envbuilder/doctor/examine.py": (1, _REPORT),

@@ -77,7 +77,7 @@ def search(
 
     The name of a package (torch) also finds its component (pytorch).
     """
-    from ..commands.search import search as run
+    from ..commands.library import search as run
     from ..views import documents as views
 
     value = run(words, session.context)

@@ -233,7 +233,7 @@ def diff(
     """
     from ..commands.diff import compare
     from ..errors import ExitCode
-    from ..views import diff as views
+    from ..views import environments as views
 
     value = compare(before, after, choice, session.context)
     session.report.show(value, views.diff(value))

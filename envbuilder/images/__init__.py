@@ -7,8 +7,13 @@ from .contents import LABELS, labels_of, sandbox_root, unpack_records
 from .contract import check_contract, fitting
 from .obtain import BaseRequest
 from .oci import OciConfig, check_layer, pack_layout
-from .oci_contents import ImageManifest, is_layout, read_manifest, unpack_layout_records
-from .oci_signatures import attached_signatures
+from .oci_contents import (
+    ImageManifest,
+    attached_signatures,
+    is_layout,
+    read_manifest,
+    unpack_layout_records,
+)
 from .reference import BuildFile, ImageFile, RegistryImage, parse_base
 from .registry import pull, push, tags_of
 from .sif import arch_of, read_header

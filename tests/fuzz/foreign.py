@@ -43,7 +43,7 @@ from envbuilder.locking.connection import _page
 from envbuilder.machine.modules.shell import of_spider
 from envbuilder.target_tools.conda_link import PackageError, check_package
 from envbuilder.target_tools.git_tree import Revision, fetch_tree
-from envbuilder.workflow.blob_signatures import read_signature
+from envbuilder.workflow.signed import read_signature
 from tests.formats.test_environment_yml import TEXT as ENVIRONMENT
 from tests.formats.test_package_lists import DATA, WHOLE
 from tests.git_trees import ENVIRON, git
