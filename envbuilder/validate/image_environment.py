@@ -10,7 +10,8 @@ from pathlib import Path
 from ..base import Name, fits
 from ..errors import UsageError
 from ..files import remove_tree
-from ..images import environments, read_header, unpack_system
+from ..images.sif import read_header
+from ..images.system import environments, unpack_system
 from ..inspect.environments import environment_of
 from ..inspect.facts import Environment
 from ..inspect.reading import read_environment

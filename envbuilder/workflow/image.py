@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import BuildError, UsageError
-from ..images import MOUNT, OciConfig, arch_of, check_layer, find_builder, pack_layout
+from ..images.apptainer import MOUNT, find_builder
+from ..images.oci import OciConfig, check_layer, pack_layout
+from ..images.sif import arch_of
 from ..machine.host import LocalMachine, wheel_cache
 from ..model.base_image import BaseImage, Bind
 from ..model.evidence import Evidence, newest_passed, telling

@@ -8,17 +8,11 @@ from pathlib import Path
 from typing import get_args
 
 from ..errors import UsageError
-from ..images import (
-    BaseRequest,
-    BuildFile,
-    RegistryImage,
-    check_rights,
-    find_builder,
-    obtain_base,
-    parse_base,
-    read_base,
-)
-from ..images.reference import Named
+from ..images.apptainer import check_rights, find_builder
+from ..images.base import read_base
+from ..images.built import obtain_base
+from ..images.obtain import BaseRequest
+from ..images.reference import BuildFile, Named, RegistryImage, parse_base
 from ..knowledge.entries import check_choice
 from ..knowledge.terms import Arch
 from ..machine.host import LocalMachine

@@ -11,9 +11,11 @@ from typing import NamedTuple, NoReturn
 
 from ..documents.site_choice import ChosenSite, choose_site, with_partition
 from ..errors import DriftError, UsageError
-from ..images import check_contract, fitting, read_header, unpack_system
+from ..images.contract import check_contract, fitting
 from ..images.host_mpi import FOLDER as HOST_LIBRARIES
 from ..images.host_mpi import HostMpiFiles, HostSearch, ImageMpi, replace_mpi, wanted_files
+from ..images.sif import read_header
+from ..images.system import unpack_system
 from ..launching.launchers import LAUNCHERS, own_launcher
 from ..launching.launchers.srun import PMI
 from ..machine.host import LocalMachine

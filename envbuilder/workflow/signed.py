@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    from ..images import ImageManifest
+    from ..images.oci_contents import ImageManifest
 
 # Bytes: of a signature or a key; a Sigstore bundle with a log's proof has a few thousand.
 _LARGEST = 1 << 20
@@ -169,7 +169,7 @@ def check_signed_image(
     """
     if not _requires_key(signed):
         return
-    from ..images import attached_signatures
+    from ..images.oci_contents import attached_signatures
 
     key, beside = _read_key(signed, context), _signature_file(layout, signed, context)
     if signed.signature is not None or beside.exists():

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
-from envbuilder.images import OciConfig, pack_layout
+from envbuilder.images.oci import OciConfig, pack_layout
 from envbuilder.model.plan import Plan
 from envbuilder.workflow.signed import read_key
 from tests.cli.published import planned, publish_plan

@@ -27,7 +27,6 @@ from envbuilder.formats import conda_lock, environment_yml, explicit, pixi_lock
 from envbuilder.formats.foreign import read_text
 from envbuilder.formats.recipe import KnownNames, recipe_text
 from envbuilder.hang.stacks import _main_thread
-from envbuilder.images import BuildFile
 from envbuilder.images.built import read_build_file
 from envbuilder.images.contents import labels_of
 from envbuilder.images.oci_contents import (
@@ -36,6 +35,7 @@ from envbuilder.images.oci_contents import (
     read_manifest,
     unpack_layout_records,
 )
+from envbuilder.images.reference import BuildFile
 from envbuilder.launching.hosts import hostfile, hosts_argument
 from envbuilder.launching.schedulers import lsf, pbs, slurm
 from envbuilder.launching.schedulers.protocol import LaunchNode

@@ -1,4 +1,4 @@
-"""What comes together in one process: the libraries that extension modules load, of one kind."""
+"""What comes together in one process: libraries of one kind, MPIs and what starts their ranks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from ...inspect.facts import Environment, InstalledDistribution
-from ...inspect.loaded import Loaded, loaded
+from ...inspect.loaded import Loaded, first_launcher, loaded, loaded_mpis
 from ...inspect.observation import seen
 from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, checks
 
@@ -82,8 +82,30 @@ def _two_cudas(environment: Environment) -> Iterator[Outcome]:
         yield from _of_two_modules(environment, one, other)
 
 
+def _other_launcher(environment: Environment) -> Iterator[Outcome]:
+    if not environment.native:
+        yield Undecided(NOT_SEARCHED)
+        return
+    launcher, mpis = first_launcher(environment), loaded_mpis(environment)
+    if launcher is None:
+        if mpis:
+            yield Undecided("no launcher of an MPI is on PATH")
+        return
+    for those in mpis.values():
+        if launcher.kin not in {each.mpi.kin for each in those}:
+            one = those[0]
+            what, where = environment.name(one.native.path), environment.short(launcher.path)
+            yield Violation(
+                f"{what} loads {one.mpi}, {where} starts ranks of {launcher}",
+                (one.evidence(environment), seen(where, "belongs to", launcher)),
+                confidence="likely",
+            )
+
+
 CHECKS = checks(
     {
+        "mpi.two-in-process": lambda environment: two(environment, loaded_mpis(environment)),
+        "mpi.other-launcher": _other_launcher,
         "nccl.two-in-process": lambda environment: two(environment, loaded_nccls(environment)),
         "cuda.two-in-process": _two_cudas,
         "openmp.two-in-process": lambda environment: two(

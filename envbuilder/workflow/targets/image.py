@@ -14,7 +14,8 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from ...errors import BuildError, UsageError
-from ...images import RegistryImage, parse_base, pull, push, tags_of
+from ...images.reference import RegistryImage, parse_base
+from ...images.registry import pull, push, tags_of
 from ...machine.host import LocalMachine
 from ...model.base_image import BUNDLE_FOLDER
 from ...model.evidence import Tier
