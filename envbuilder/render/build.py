@@ -366,6 +366,7 @@ def _function(lock: Renderable, step: str, prefix: PrefixParts) -> str:
         built=[each.component for each in plan.builds],
         environment=prefix.environment,
         prefix_steps=[*prefix.scripts],
+        operation=_operation(plan),
         package=plan.runtime.package,
         python=plan.python,
         trees=any(each.tree for each in plan.builds),
@@ -374,11 +375,18 @@ def _function(lock: Renderable, step: str, prefix: PrefixParts) -> str:
     )
 
 
+def _operation(plan: Plan) -> str | None:
+    """Return the module of the bundled runtime that compiles an operation for graphs, if any."""
+    has = any(each.component == "tensorflow" for each in plan.pins)
+    return "tensorflow" if plan.runtime.bundled and has else None
+
+
 def _source_functions(plan: Plan) -> str:
-    if not plan.builds:
+    if not plan.builds and not _operation(plan):
         return ""
     return render(
         "bash/sources.sh.j2",
+        builds=bool(plan.builds),
         links=any(folder != "." for each in plan.builds for folder in each.homes.values()),
         scorep=plan.profile == "scorep",
     )
