@@ -8,6 +8,7 @@ TensorFlow 1 in a session.
 
 import os
 import sys
+import time
 from typing import Any, Callable, Dict, List
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -288,6 +289,23 @@ def reports_mismatches() -> None:
         assert "differs" in str(error), error
     else:
         assert hvd.size() == 1
+
+
+@case
+def cancels_what_is_under_way() -> None:
+    """After an error nothing waits for a collective that other ranks do not ask for."""
+    if hvd.size() == 1 or hvd.build_info()["tensorflow"] != "op":
+        return
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        differs = hvd.allreduce(tf.ones(3 + hvd.rank()), name="differs")
+        alone = hvd.grouped_allreduce([tf.ones(1 << 20), tf.ones(3)], name=f"of {hvd.rank()}")
+        started = time.monotonic()
+        try:
+            session.run([differs, alone])
+        except tf.errors.OpError as error:
+            assert "MismatchError" in str(error), error
+        assert time.monotonic() - started < 60
+        np.testing.assert_array_equal(session.run(hvd.allreduce(tf.ones(3))), np.ones(3))
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from ..messages import exit_text, one_line
 from . import reasons
 from .findings import carried, checks, left_out, libraries, or_none, processes, timings
 from .mpi_library import PlanMpi
-from .rank_names import name_ranks
+from .reasons import name_ranks
 from .records import RankRecord, RankRecords, label
 
 

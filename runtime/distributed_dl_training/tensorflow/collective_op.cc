@@ -7,11 +7,13 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -91,11 +93,18 @@ ExchangeAllocator* exchange_allocator() {
   return allocator;
 }
 
-// A collective under way.  It holds its tensors until the runtime completes it, because TensorFlow
-// may cancel the operation earlier.
-struct Request {
+// The end of an operation: it comes from the runtime, or earlier from TensorFlow, which cancels it.
+// After it the context and its manager of cancellations are gone.
+struct Completion {
   OpKernelContext* context;
   tensorflow::AsyncOpKernel::DoneCallback done;
+  std::atomic<bool> claimed;  // by one of the two
+};
+
+// A collective under way.  It holds its tensors until the runtime completes it, also if TensorFlow
+// has cancelled the operation.
+struct Request {
+  std::shared_ptr<Completion> completion;
   std::string collective;
   bool in_place;
   tensorflow::CancellationManager* manager;
@@ -139,8 +148,9 @@ class CollectiveOp : public tensorflow::AsyncOpKernel {
                       errors::FailedPrecondition("this process does not run the runtime"), done);
     tensorflow::OpInputList inputs;
     OP_REQUIRES_OK_ASYNC(context, context->input_list("inputs", &inputs), done);
+    std::shared_ptr<Completion> completion(new Completion{context, done, {false}});
     Request* request =
-        new Request{context, done, collective_, in_place_, context->cancellation_manager()};
+        new Request{completion, collective_, in_place_, context->cancellation_manager()};
     for (const Tensor& input : inputs) {
       request->inputs.push_back(input);
       request->numbers.push_back(input.dtype());
@@ -177,9 +187,11 @@ class CollectiveOp : public tensorflow::AsyncOpKernel {
   static bool WatchCancellation(Request* request) {
     if (request->manager == nullptr) return true;
     request->token = request->manager->get_cancellation_token();
-    return request->manager->RegisterCallback(request->token, [request]() {
-      request->context->SetStatus(errors::Cancelled("collective cancelled"));
-      request->done();
+    const auto completion = request->completion;
+    return request->manager->RegisterCallback(request->token, [completion]() {
+      if (completion->claimed.exchange(true)) return;
+      completion->context->SetStatus(errors::Cancelled("collective cancelled"));
+      completion->done();
     });
   }
 
@@ -284,13 +296,13 @@ REGISTER_KERNEL_BUILDER(Name("DistributedDlToken").Device(tensorflow::DEVICE_CPU
 REGISTER_KERNEL_BUILDER(Name("DistributedDlCollective").Device(tensorflow::DEVICE_CPU), CollectiveOp);
 
 void Complete(Request* request, int code, const char* message) {
-  OpKernelContext* context = request->context;
-  const bool waits =
-      request->manager == nullptr || request->manager->DeregisterCallback(request->token);
-  if (!waits) {  // cancelled: the context is gone
+  const auto completion = request->completion;
+  if (completion->claimed.exchange(true)) {
     delete request;
     return;
   }
+  OpKernelContext* context = completion->context;
+  if (request->manager != nullptr) request->manager->DeregisterCallback(request->token);
   if (code != 0) {
     context->SetStatus(CollectiveError(code, message));
   } else if (request->in_place) {
@@ -300,9 +312,8 @@ void Complete(Request* request, int code, const char* message) {
       context->set_output(index, request->outputs[index]);
     }
   }
-  const auto done = std::move(request->done);
   delete request;  // first: an output of one owner can be changed in place
-  done();
+  completion->done();
 }
 
 }  // namespace
