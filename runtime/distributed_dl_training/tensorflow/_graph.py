@@ -5,6 +5,8 @@ from typing import Any, Callable, List, Optional, Sequence
 import numpy
 import tensorflow as tf
 
+from distributed_dl_training import _session
+from distributed_dl_training._core import CollectiveError
 from distributed_dl_training.tensorflow import _operation
 from distributed_dl_training.tensorflow._collective import Collective, groups_of, ungroup
 
@@ -68,7 +70,7 @@ def run_function(
     are set, as layers read them.  TensorFlow runs such nodes one after the other.
     """
     if tf.executing_eagerly():
-        results = function([numpy.asarray(tensor) for tensor in tensors])
+        results = _call_eagerly(function, [numpy.asarray(tensor) for tensor in tensors])
         return [tf.convert_to_tensor(array, dtype) for array, dtype in zip(results, dtypes)]
     _refuse_xla()
 
@@ -83,6 +85,19 @@ def run_function(
     for result, shape in zip(results, shapes):
         result.set_shape(shape)
     return list(results)
+
+
+def _call_eagerly(function: Callable[[Arrays], Arrays], arrays: Arrays) -> Arrays:
+    """Apply ``function``; by Horovod's rules its errors are TensorFlow's, as those of graphs."""
+    try:
+        return function(arrays)
+    except CollectiveError as error:
+        if not _session.horovod_rules():
+            raise
+        error_class = tf.compat.v1.errors.exception_type_from_error_code(
+            _operation.error_code(error)
+        )
+        raise error_class(None, None, f"{type(error).__name__}: {error}") from error
 
 
 def _refuse_xla() -> None:

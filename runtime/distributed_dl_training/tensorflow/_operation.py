@@ -16,13 +16,20 @@ import tensorflow as tf
 
 from distributed_dl_training import _session
 from distributed_dl_training._builds import OPERATION_HOME, OPERATION_LIBRARY, operation_facts
-from distributed_dl_training._core import Array, EngineUnavailableError, Threads, elements
+from distributed_dl_training._core import (
+    Array,
+    EngineUnavailableError,
+    MismatchError,
+    Threads,
+    elements,
+)
 from distributed_dl_training._handle import Handle
 from distributed_dl_training.tensorflow._collective import Collective, decode
 
 INTERFACE = 1  # of the library
-# Codes of TensorFlow's errors, as ``tf.numpy_function`` has them for exceptions of Python.
-INVALID_ARGUMENT, UNIMPLEMENTED, UNKNOWN = 3, 12, 2
+# Codes of TensorFlow's errors, as ``tf.numpy_function`` has them for exceptions of Python; and that
+# of Horovod for what the ranks do not agree on.
+INVALID_ARGUMENT, FAILED_PRECONDITION, UNIMPLEMENTED, UNKNOWN = 3, 9, 12, 2
 
 
 class Tensor(NamedTuple):
@@ -220,9 +227,11 @@ def _library(home: str) -> _Library:
 
 
 def error_code(error: Exception) -> int:
-    """Return the code of TensorFlow's errors for an exception, as ``tf.numpy_function`` has it."""
+    """Return the code of TensorFlow's errors for an exception."""
     if isinstance(error, (TypeError, ValueError)):
         return INVALID_ARGUMENT
+    if isinstance(error, MismatchError):
+        return FAILED_PRECONDITION
     return UNIMPLEMENTED if isinstance(error, NotImplementedError) else UNKNOWN
 
 

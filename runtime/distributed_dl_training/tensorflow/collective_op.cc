@@ -132,6 +132,7 @@ Queue* queue() {
 
 Status CollectiveError(int code, const char* message) {
   if (code == 3) return errors::InvalidArgument(message);
+  if (code == 9) return errors::FailedPrecondition(message);
   if (code == 12) return errors::Unimplemented(message);
   return errors::Unknown(message);
 }
