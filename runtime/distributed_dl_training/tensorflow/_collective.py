@@ -169,10 +169,15 @@ def decode(text: str) -> Collective:
     collective, number = _decode(text)
     if number == 0:
         return collective
+    return collective._replace(process_set=process_set_numbered(number))
+
+
+def process_set_numbered(number: Any) -> ProcessSet:
+    """Return a process set.  Raises ValueError if it is not there."""
     members = _session.facts().members
     if number not in members:
         raise ValueError(f"there is no process set {number}: add_process_set() makes it usable")
-    return collective._replace(process_set=members[number])
+    return members[number]
 
 
 @functools.lru_cache(maxsize=1 << 14)

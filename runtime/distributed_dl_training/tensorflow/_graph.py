@@ -8,7 +8,12 @@ import tensorflow as tf
 from distributed_dl_training import _session
 from distributed_dl_training._core import CollectiveError
 from distributed_dl_training.tensorflow import _operation
-from distributed_dl_training.tensorflow._collective import Collective, groups_of, ungroup
+from distributed_dl_training.tensorflow._collective import (
+    Collective,
+    groups_of,
+    process_set_numbered,
+    ungroup,
+)
 
 Arrays = List[Any]
 
@@ -21,7 +26,11 @@ def run_collective(
     dtypes, shapes: of the results; a shape may have unknown dimensions.
 
     In a graph the node is the operation in C++, which blocks no thread, or a py-function.
+
+    Raises ValueError if the process set is not there.
     """
+    if _session.is_initialized():  # a graph may be built before
+        process_set_numbered(collective.process_set.process_set_id)
     node = None if tf.executing_eagerly() else _operation.implementation().node
     if node is None or not all(tensor.dtype in _NUMBERS for tensor in tensors):
         return run_function(collective.run, tensors, dtypes, shapes)
@@ -91,7 +100,7 @@ def _call_eagerly(function: Callable[[Arrays], Arrays], arrays: Arrays) -> Array
     """Apply ``function``; by Horovod's rules its errors are TensorFlow's, as those of graphs."""
     try:
         return function(arrays)
-    except CollectiveError as error:
+    except (CollectiveError, ValueError) as error:
         if not _session.horovod_rules():
             raise
         error_class = tf.compat.v1.errors.exception_type_from_error_code(

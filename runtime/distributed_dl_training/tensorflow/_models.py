@@ -2,7 +2,9 @@
 
 from typing import Any, Callable, Dict, Iterable, Optional
 
-from distributed_dl_training import _horovod
+import tensorflow as tf
+
+from distributed_dl_training import _horovod, _session
 from distributed_dl_training import numpy as arrays
 from distributed_dl_training._core import Op
 from distributed_dl_training.tensorflow._compression import Compression
@@ -23,22 +25,29 @@ def allreduce(
     compression: Horovod's, without effect: the result has the dtype of ``value``.
     """
     operator = _horovod.combined_operation(op, average)
-    return arrays.allreduce(value, name, operator, prescale_factor, postscale_factor)
+    return _by_rules(arrays.allreduce(value, name, operator, prescale_factor, postscale_factor))
 
 
 def allgather(value: Any, name: Optional[str] = None) -> Any:
     """Return the values of all ranks joined along the first dimension, as an array of numpy."""
-    return arrays.allgather(value, name)
+    return _by_rules(arrays.allgather(value, name))
 
 
 def broadcast(value: Any, root_rank: int, name: Optional[str] = None) -> Any:
     """Return the root's value on every rank, as an array of numpy."""
-    return arrays.broadcast(value, root_rank, name)
+    return _by_rules(arrays.broadcast(value, root_rank, name))
 
 
 def reducescatter(value: Any, name: Optional[str] = None, op: Any = Op.AVERAGE) -> Any:
     """Return this rank's share of a value reduced over all ranks, as an array of numpy."""
-    return arrays.reducescatter(value, name, _horovod.operation(op))
+    return _by_rules(arrays.reducescatter(value, name, _horovod.operation(op)))
+
+
+def _by_rules(result: Any) -> Any:
+    """Return a tensor in eager mode by Horovod's rules, and ``result`` itself else."""
+    if _session.horovod_rules() and tf.executing_eagerly():
+        return tf.convert_to_tensor(result)
+    return result
 
 
 def load_model(

@@ -55,6 +55,11 @@ class _OptimizerMixin:
 class _SessionOptimizer(_OptimizerMixin):
     """Mixin for tf.compat.v1.train.Optimizer: reduces gradients in ``compute_gradients``."""
 
+    @property
+    def _optimizer(self) -> Any:
+        """Horovod's name for the optimizer that it wraps."""
+        return self
+
     def compute_gradients(self, *arguments: Any, **options: Any) -> Any:
         """Return pairs of a gradient, reduced over the ranks, and its variable."""
         return self._ddlt_reduce_pairs(

@@ -55,8 +55,12 @@ def env(**variables: Optional[str]) -> Iterator[None]:
 
 
 def gpu_available(ext_base_name: str, verbose: bool = False) -> bool:
-    """Tell whether torch can use a GPU here."""
+    """Tell whether TensorFlow can use a GPU here, or torch if that is not asked for."""
     try:
+        if "tensorflow" in ext_base_name:
+            import tensorflow as tf
+
+            return bool(tf.config.experimental.list_physical_devices("GPU"))
         import torch
     except ImportError:
         return False
