@@ -14,6 +14,7 @@ from ..documents.source import Source
 from ..documents.tree import Node, Pairs, Scalar
 from ..documents.yaml_nodes import parse
 from ..errors import Place
+from ..knowledge.channels import SUBDIRS
 from ..target_tools.names import without_credentials
 from ..text import shown
 from .packages import PackageList, spec_name, url_fault
@@ -57,10 +58,11 @@ class EnvironmentFile:
 
 
 def platform_of(source: Source) -> str | None:
-    """Return the subdir that an environment.yml states, if it states just one."""
+    """Return the subdir of Linux that an environment.yml states, if it states just one."""
     root, _ = parse(source)
     platforms = Reading(_AGAIN).texts(node_at(root, "platforms"), "platforms")
-    return platforms[0] if len(platforms) == 1 else None
+    supported = [each for each in platforms if each in SUBDIRS.values()]
+    return supported[0] if len(supported) == 1 else None
 
 
 def read(source: Source, platform: str | None = None) -> tuple[EnvironmentFile, tuple[str, ...]]:
@@ -72,14 +74,7 @@ def read(source: Source, platform: str | None = None) -> tuple[EnvironmentFile, 
     root, problems = parse(source)
     reading = Reading(_AGAIN, [*problems])
     reading.others(root, _KEYS)
-    platforms = reading.texts(node_at(root, "platforms"), "platforms")
-    if platform and platforms and platform not in platforms:
-        reading.wrong(
-            "package-list.other-platform",
-            root.index["platforms"][1].place,
-            f"the file is for {shown(', '.join(platforms))}, not for {platform}",
-            "state the architecture: --arch",
-        )
+    _check_platform(reading, node_at(root, "platforms"), platform)
     if node_at(root, "dependencies") is None:
         reading.wrong("package-list.missing-key", root.place, "dependencies is missing")
     places: dict[str, Place] = {}
@@ -106,6 +101,19 @@ def read(source: Source, platform: str | None = None) -> tuple[EnvironmentFile, 
     if pip and "pip" not in map(spec_name, specs):
         reading.note(places[pip[0]], "pip is not in dependencies; conda adds it")
     return found, tuple(reading.notes)
+
+
+def _check_platform(reading: Reading, node: Node | None, platform: str | None) -> None:
+    """Note the other platforms; refuse a file for another one that envbuild supports."""
+    platforms = reading.texts(node, "platforms")
+    supported = [each for each in platforms if each in SUBDIRS.values()]
+    if node and platform and supported and platform not in supported:
+        text = f"the file is for {shown(', '.join(platforms))}, not for {platform}"
+        hint = "state the architecture: --arch"
+        reading.wrong("package-list.other-platform", node.place, text, hint)
+    for item in getattr(node, "items", ()) if platform else ():
+        if isinstance(item, Scalar) and item.text != platform:
+            reading.note(item.place, f"platform {shown(item.text)} is left out")
 
 
 def _spec(reading: Reading, node: Node, places: dict[str, Place]) -> list[str]:

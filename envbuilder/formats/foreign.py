@@ -23,6 +23,7 @@ from . import (
     open_ce,
     pixi_lock,
     project_toml,
+    python_lock,
     requirements_txt,
     spack_json,
     spack_yaml,
@@ -103,8 +104,9 @@ _FORMS = (
     _Form(
         "pylock.toml",
         _marked("^lock-version", r"^\[\[packages\]\]"),
-        _alone(project_toml.read_lock),
+        _alone(python_lock.read_pylock),
     ),
+    _Form("uv.lock", _marked("^version =", r"^\[\[package\]\]"), _alone(python_lock.read_uv)),
     _Form(
         "pixi.toml",
         _marked(r"^\[(?:workspace|project)\][^\n]*\n(?:(?!\[)[^\n]*\n)*?channels\s*="),

@@ -21,6 +21,15 @@ _CONDA, _PYPI = _KINDS
 DEFAULT = "default"
 _KEYS = ("version", "platforms", "environments", "packages")
 _OF_ENVIRONMENT = ("channels", "indexes", "packages")
+# Keys of rattler_lock's models of versions 5 to 7: those that are read, that the URL repeats, or
+# that describe the package.
+_OF_PACKAGE = frozenset(
+    {"conda", "pypi", "kind", "url", "path", "sha256", "md5", "size", "depends", "requires_dist"}
+    | {"name", "version", "build", "build_number", "subdir", "noarch", "arch", "platform"}
+    | {"channel", "file_name", "legacy_bz2_md5", "legacy_bz2_size"}
+    | {"license", "license_family", "purls", "timestamp"}
+)
+_SOURCE = "conda_source"
 _SCHEMES = ("http://", "https://", "file://")
 
 
@@ -39,7 +48,7 @@ def read(
         place = root.index["version"][1].place
         message = f"pixi.lock has version {version}; envbuild reads versions {known}"
         reading.stop("package-list.unknown-version", place, message)
-    environment = _only(reading, root, environment)
+    environment = _only(reading, root, environment, platform)
     chosen = _chosen(reading, root, environment, "environment", "environments")
     channels = tuple(
         reading.clean(url, each.place)
@@ -58,7 +67,9 @@ def read(
     wanted = _locations(reading, named)
     conda: list[CondaEntry] = []
     pip: list[PipEntry] = []
-    for kind, location, each in _rows(reading, root):
+    rows = [row for row in _rows(reading, root) if row[:2] in wanted]
+    reading.others_of((row for _, _, row in rows), _OF_PACKAGE, "packages")
+    for kind, location, each in rows:
         if (kind, location) not in wanted:
             continue
         node = wanted.pop((kind, location))
@@ -92,16 +103,21 @@ def _note_others(reading: Reading, holder: Node | None, chosen: str, what: str) 
             reading.note(name.place, f"{what} {shown(name.text)} is left out")
 
 
-def _only(reading: Reading, root: Pairs, environment: str) -> str:
-    """Return the environment, or the one that a file has under another name."""
-    names = [name for name, _ in reading.pairs(node_at(root, "environments"), "environments")]
-    if len(names) == 1 and names[0].text != environment:
-        reading.note(names[0].place, f"using the only environment, {shown(names[0].text)}")
-        return names[0].text
-    return environment
+def _only(reading: Reading, root: Pairs, environment: str, platform: str) -> str:
+    """Return the environment, or the first one with packages where it has none of a platform."""
+    environments = node_at(root, "environments")
+    names = [
+        name
+        for name, value in reading.pairs(environments, "environments")
+        if node_at(node_at(value, "packages"), _platform_key(reading, root, value, platform))
+    ]
+    if environment in (name.text for name in names) or not names:
+        return environment
+    reading.note(names[0].place, f"using the environment {shown(names[0].text)}")
+    return names[0].text
 
 
-def _platform_key(reading: Reading, root: Pairs, chosen: Pairs, platform: str) -> str:
+def _platform_key(reading: Reading, root: Pairs, chosen: Node, platform: str) -> str:
     """Return the key of a platform; from version 7 on platforms have names of their own."""
     keys = [key.text for key, _ in reading.pairs(node_at(chosen, "packages"), "packages")]
     if platform in keys:
@@ -167,8 +183,9 @@ def _locations(reading: Reading, named: Node) -> dict[tuple[str, str], Pairs]:
                 found[kind, location] = each
                 break
         else:
-            message = "a package needs the key conda or pypi"
-            reading.wrong("package-list.missing-key", each.place, message)
+            source = reading.text(each, _SOURCE, required=False)
+            text = f"{source} is left out: a package that pixi builds" if source else "no package"
+            reading.note(each.place, shown(text, 240))
     return found
 
 

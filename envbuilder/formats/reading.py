@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -56,15 +56,11 @@ class Reading:
         self.notes.append(f"{place}: {text}")
 
     def clean(self, url: str, place: Place) -> str:
-        """Return a URL without credentials; that it had some is a problem, which repeats none."""
+        """Return a URL without credentials; note that it had some, without repeating them."""
         found = without_credentials(url)
         if found != url:
-            self.wrong(
-                "package-list.credentials-in-url",
-                place,
-                f"{shown(found)} contains credentials; they do not belong in a package list",
-                "remove them; conda, pip and envbuild read credentials from ~/.netrc",
-            )
+            text = "its credentials are left out; conda, pip and envbuild read those of ~/.netrc"
+            self.note(place, f"{shown(found)}: {text}")
         return found
 
     # ------------------------------------------------------------ nodes of YAML
@@ -142,6 +138,15 @@ class Reading:
         for key, value in holder.pairs if isinstance(holder, Pairs) else ():
             if key.text not in known and any(not _is_null(leaf) for leaf in leaves(value)):
                 self.leave_out(f"{label}{key.text}", value, key.place)
+
+    def others_of(self, rows: Iterable[Node], known: Collection[str], label: str) -> None:
+        """Note each unknown key of rows once, where the first of them has it."""
+        noted = set(known)
+        for row in rows:
+            for key, value in row.pairs if isinstance(row, Pairs) else ():
+                if key.text not in noted and any(not _is_null(leaf) for leaf in leaves(value)):
+                    noted.add(key.text)
+                    self.note(key.place, f"{shown(key.text)} of {label} is left out")
 
     # ------------------------------------------------------------ packages
 
