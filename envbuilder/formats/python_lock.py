@@ -158,7 +158,9 @@ def _note_hashes(reading: Reading, rows: list[Pairs]) -> None:
     for row in rows:
         for node in (node_at(row, "wheels"), node_at(row, "sdist")):
             files = node.items if isinstance(node, Items) else (node,)
-            if node and any({"hash", "hashes"} & getattr(each, "index", {}).keys() for each in files):
+            if node and any(
+                {"hash", "hashes"} & getattr(each, "index", {}).keys() for each in files
+            ):
                 text = "the hashes are left out; a lock contains those of files"
                 reading.note(node.place, text)
                 return

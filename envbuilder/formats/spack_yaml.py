@@ -25,7 +25,12 @@ _SPEC = re.compile(
 )
 _DEPENDENCY = re.compile(r"\^([A-Za-z0-9_][\w-]*)(@=?[\w.,:=-]+)?")
 _COMPILER = re.compile(r"(?<![\w^])%([A-Za-z0-9_][\w-]*)(@=?[\w.,:=-]+)?")
-_MPI = re.compile(r"(open|intel-|intel-oneapi-|cray-)?mpi(ch)?$|mvapich|spectrum-mpi")
+# The packages that provide mpi in spack-packages at 1e8cf059, and intel-mpi, which it had before.
+_MPIS = frozenset(
+    {"cray-mpich", "cray-mvapich2", "fujitsu-mpi", "hpcx-mpi", "intel-mpi", "intel-oneapi-mpi"}
+    | {"mpi-serial", "mpich", "mpilander", "mpitrampoline", "mpt", "msmpi", "mvapich", "mvapich2"}
+    | {"mvapich-plus", "nmad", "openmpi", "spectrum-mpi"}
+)
 _PLAIN = re.compile(r"\d[\w.]*")
 _READ = frozenset({"specs", "definitions", "packages"})
 
@@ -68,6 +73,8 @@ class _Software:
             self.reading.leave_out(name, settings, package.place)
             return
         for key, value in settings.pairs:
+            if name == "mpi" and key.text == "require" and self._provide_mpi(value):
+                continue
             if key.text in ("version", "require"):
                 self._bind_by(name, value)
             elif key.text == "externals":
@@ -105,13 +112,21 @@ class _Software:
     def _provide(self, providers: Node) -> None:
         """Add the first provider of MPI where no spec is one; note every other provider."""
         for virtual, names in self.reading.pairs(providers, "providers"):
-            first = next(leaves(names), None)
-            is_mpi = virtual.text.rstrip(":") == "mpi" and not any(map(_MPI.match, self.bounds))
-            if first and is_mpi:
-                self.reading.note(first.place, f"mpi is provided by {shown(first.text)}: added")
-                self.add(first.text, first.place)
-            else:
+            if virtual.text.rstrip(":") != "mpi" or not self._provide_mpi(names):
                 self.reading.leave_out(f"provider of {virtual.text}", names, virtual.place)
+
+    def _provide_mpi(self, names: Node) -> bool:
+        """Add the first provider, and note the others; return whether there is none before."""
+        found = list(leaves(names))
+        spec = _parsed(found[0].text) if found else None
+        if spec is None or spec.name not in _MPIS or _MPIS & self.bounds.keys():
+            return False
+        first, *others = found
+        self.reading.note(first.place, f"mpi is provided by {shown(first.text)}: added")
+        self.add(first.text, first.place)
+        for each in others:
+            self.reading.note(each.place, f"provider of mpi is left out: {shown(each.text)}")
+        return True
 
     def _external(self, external: Pairs) -> None:
         text = self.reading.text(external, "spec") or ""

@@ -162,10 +162,11 @@ def test_hashes_and_channels_of_an_explicit_list_are_noted_once(tmp_path: Path) 
 
 def test_hashes_of_a_pylock_and_of_an_easyconfig_are_noted_once(tmp_path: Path) -> None:
     text = 'lock-version = "1.0"\n' + "".join(
-        f'[[packages]]\nname = "{name}"\nversion = "1.0"\nwheels = [{{hashes = {{}}}}]\n'
+        f'[[packages]]\nname = "{name}"\nversion = "1.0"\n'
+        f'wheels = [{{name = "{name}-1.0-py3-none-any.whl", hashes = {{}}}}]\n'
         for name in ("tqdm", "rich")
     )
-    assert imported(tmp_path, "pylock.toml", text)[1] == ["pylock.toml:5:12"]
+    assert imported(tmp_path, "pylock.toml", text)[1] == ["pylock.toml:5:1"]
     text = (
         "name = 'PyTorch'\nversion = '1.10.0'\ntoolchain = SYSTEM\nchecksums = ['0']\n"
         "exts_list = [('torch', '1', {'checksums': ['0']})]\n"
