@@ -14,6 +14,7 @@ from ..knowledge.channels import SUBDIRS
 from ..text import shown
 from . import (
     conda_lock,
+    conda_recipe,
     container_file,
     easyconfig,
     environment_yml,
@@ -101,6 +102,11 @@ _FORMS = (
         _alone(open_ce.read),
     ),
     _ENVIRONMENT,
+    _Form(
+        "recipe of conda-build",
+        _marked(r"^package:\s*$", r"^(build|requirements|outputs):\s*$"),
+        _alone(conda_recipe.read),
+    ),
     _Form(
         "pylock.toml",
         _marked("^lock-version", r"^\[\[packages\]\]"),

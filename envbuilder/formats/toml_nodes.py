@@ -20,7 +20,7 @@ _KEY = re.compile(r"\s*([\w.\"'-]+)\s*=")
 _HEADER = re.compile(r"\[(\[?)\s*([^\]]+?)\s*\]")
 # A text or comment of TOML, or a mark that opens or closes an inline table or a list.
 _MARK = re.compile(
-    r"\"\"\".*?\"\"\"|'''.*?'''|\"(?:\\.|[^\"\\\n])*\"|'[^'\n]*'|#[^\n]*|,(?:\s|#[^\n]*)*(?=\})|[{}\[\]\n]",
+    r"\"\"\".*?\"\"\"|'''.*?'''|\"(?:\\.|[^\"\\\n])*\"|'[^'\n]*'|#[^\n]*|,(?:\s|#[^\n]*\n)*(?=\})|[{}\[\]\n]",
     re.DOTALL,
 )
 
