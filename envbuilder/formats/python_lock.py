@@ -23,7 +23,7 @@ _LINUX = {"os_name": "posix", "sys_platform": "linux", "platform_system": "Linux
 _PYTHONS = tuple(f"3.{minor}" for minor in range(6, 20))
 _OF_FILE = ("lock-version", "created-by", "packages", "requires-python")
 _OF_PACKAGE = ("name", "version", "marker", "index", "wheels", "sdist", "hashes")
-_OF_UV = ("version", "revision", "requires-python", "package")
+_OF_UV = ("version", "revision", "requires-python", "package", "resolution-markers")
 _OF_UV_PACKAGE = ("name", "version", "source", "dependencies", "metadata", "wheels", "sdist")
 _OPTIONAL = "optional-dependencies"
 _OUTSIDE = ("vcs", "directory", "archive")
@@ -65,7 +65,7 @@ def read_uv(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
     projects = [row for row in rows if not _is_from_index(row)]
     packages = [row for row in rows if _is_from_index(row)]
     reading.others_of(projects, _OF_UV_PACKAGE, "package")
-    reading.others_of(packages, (*_OF_UV_PACKAGE, _OPTIONAL), "package")
+    reading.others_of(packages, (*_OF_UV_PACKAGE, _OPTIONAL, "resolution-markers"), "package")
     pip: dict[str, Place] = {}
     indexes: dict[str, list[str]] = {}
     markers = _reached(reading, rows, projects)
@@ -76,8 +76,8 @@ def read_uv(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
             origin = ", ".join(leaf.text for leaf in leaves(node_at(row, "source") or row))
             reading.note(row.place, f"{shown(name or '')} is left out: it is from {shown(origin)}")
         elif id(row) not in markers:
-            text = f"{shown(name or '')} {version} is left out: no project needs it on Linux"
-            reading.note(row.place, text)
+            why = "only an extra, a group or another system needs it"
+            reading.note(row.place, f"{shown(name or '')} {version} is left out: {why}")
         elif registry:
             _check_files(reading, row, str(name))
             indexes.setdefault(reading.clean(registry, row.place), []).append(str(name))

@@ -32,6 +32,8 @@ _MPIS = frozenset(
     | {"mvapich-plus", "nmad", "openmpi", "spectrum-mpi"}
 )
 _PLAIN = re.compile(r"\d[\w.]*")
+# NCCL 2.22.3-1 and cuDNN 8.9.7.29-12: the number of a build, or a CUDA.
+_BUILD = re.compile(r"(?<=\d)-\d+$")
 _READ = frozenset({"specs", "definitions", "packages"})
 
 
@@ -168,7 +170,7 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
 
 
 def _parsed(text: str) -> _Spec | None:
-    found = _SPEC.fullmatch(text)
+    found = _SPEC.fullmatch(re.sub(r"\s+(?=@)", "", text))
     if not found or not found["name"]:
         return None
     return _Spec(
@@ -186,6 +188,7 @@ def spec_bounds(version: str) -> str | None:
     """Return a version of Spack as bounds: 1.2 is the series, =1.2 the release, 1.2: from it on."""
     text = version.removeprefix("@")
     begin, colon, end = text.partition(":")
+    begin, end = _BUILD.sub("", begin), _BUILD.sub("", end)
     plain = [each for each in (begin.removeprefix("="), end) if each]
     if not plain or "," in text or not all(_PLAIN.fullmatch(each) for each in plain):
         return None

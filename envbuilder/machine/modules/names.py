@@ -88,17 +88,20 @@ def unread_modules(
         tuple(_WORD.findall(alias.lower())): component
         for component, each in components.items()
         for alias in (component, *each.modules)
+        if alias not in _VENDORS
     }
     names = {
         module.name
         for module in modules
         if not module.provides and not provided_by_name(module.name, known)
     }
-    found = {name: _resembled(name, aliases) for name in names}
+    found = {name: _resembled(name, aliases) or known.get(stem(name)) for name in names}
     return sorted((name, component) for name, component in found.items() if component)
 
 
 _WORD = re.compile(r"[a-z0-9]+")
+# Words that name compilers by themselves, and whose makers in other names: intel-oneapi-mkl.
+_VENDORS = frozenset({"intel", "oneapi"})
 
 
 def _resembled(module: str, aliases: Mapping[tuple[str, ...], str]) -> str | None:
