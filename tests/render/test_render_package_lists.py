@@ -12,7 +12,7 @@ import yaml
 from render_cases import prefix_of, shipped_knowledge
 
 from envbuilder.documents.source import Source, source_of
-from envbuilder.errors import DocumentError, UsageError
+from envbuilder.errors import UsageError
 from envbuilder.formats import conda_lock, explicit, pixi_lock
 from envbuilder.formats.lock import packages_of
 from envbuilder.formats.packages import PackageList
@@ -24,7 +24,6 @@ from envbuilder.root.environments import places_of
 from envbuilder.runtimes import RUNTIMES
 from envbuilder.target_tools.root.layout import Home
 from tests.cli.published import planned
-from tests.golden_texts import Golden
 
 CHANNEL = "https://conda.example/own"
 PLATFORM = "linux-ppc64le"
