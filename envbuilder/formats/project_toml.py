@@ -64,7 +64,7 @@ def read_project(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
         pip=tuple(dict.fromkeys((*lines, *own, *pixi.pip))),
         software=(("python", python),) if isinstance(python, str) else (),
         only_pip=not pixi.channels,
-        places={**pixi.places, **places},
+        places={"python": place_of(source, "requires-python"), **pixi.places, **places},
     ), tuple(sorted(reading.notes))
 
 

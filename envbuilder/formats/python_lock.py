@@ -11,16 +11,13 @@ from collections.abc import Mapping
 from ..documents.source import Source
 from ..documents.tree import Items, Pairs
 from ..errors import Place
-from ..knowledge.channels import SUBDIRS
 from ..target_tools.names import normalize
 from ..text import shown
 from .environment_yml import EnvironmentFile
+from .markers import applies
 from .reading import Reading, leaves, node_at, pairs_at
 from .toml_nodes import load, nodes
 
-# Markers of other systems; what depends on the architecture is decided with the recipe.
-_LINUX = {"os_name": "posix", "sys_platform": "linux", "platform_system": "Linux"}
-_PYTHONS = tuple(f"3.{minor}" for minor in range(6, 20))
 _OF_FILE = ("lock-version", "created-by", "packages", "requires-python")
 _OF_PACKAGE = ("name", "version", "marker", "index", "wheels", "sdist", "hashes")
 _OF_UV = ("version", "revision", "requires-python", "package", "resolution-markers")
@@ -113,33 +110,10 @@ def _reached(reading: Reading, rows: list[Pairs], projects: list[Pairs]) -> dict
             extras = reading.texts(node_at(need, "extra"), "extra")
             for each in by_name.get(normalize(reading.text(need, "name") or ""), ()):
                 own = reading.text(each, "version", required=False)
-                if version in (None, own) and not _is_elsewhere(marker):
+                if version in (None, own) and applies(marker) is not False:
                     reached.setdefault(id(each), set()).add(marker)
                     todo += [(each, name) for name in ("", *extras)]
     return reached
-
-
-def _is_elsewhere(marker: str) -> bool:
-    """Return whether a marker is false on Linux, whatever else is true."""
-    # lazy import: 36 ms
-    from packaging.markers import InvalidMarker, Marker
-
-    try:
-        parsed = Marker(marker) if marker else None
-    except InvalidMarker:
-        return False
-    return parsed is not None and not any(
-        parsed.evaluate(
-            {
-                **_LINUX,
-                "platform_machine": arch,
-                "python_version": python,
-                "python_full_version": f"{python}.0",
-            }
-        )
-        for arch in SUBDIRS
-        for python in _PYTHONS
-    )
 
 
 def _check_files(reading: Reading, row: Pairs, name: str) -> None:
@@ -184,5 +158,5 @@ def _asked(
         pip=(*options, *pip),
         software=(("python", python),) if python else (),
         only_pip=True,
-        places=pip,
+        places={"python": tree.index["requires-python"][0].place, **pip} if python else pip,
     ), tuple(reading.notes)

@@ -24,6 +24,7 @@ from ..target_tools.names import normalize
 from ..text import shown
 from .availability import unavailable
 from .environment_yml import EnvironmentFile
+from .markers import applies
 from .match_spec import MatchSpec, parse
 from .packages import DEFAULTS, OWN_CHANNELS, CondaEntry, url_fault
 from .writing import yaml_text
@@ -48,8 +49,6 @@ _FILE = "copy the lines of that file into this one"
 _WHY = {"-e": _EDITABLE, "--editable": _EDITABLE, "-r": _FILE, "--requirement": _FILE}
 # Where conda-build and EasyBuild built a package, as pip freeze repeats it: NAME_MILLISECONDS/work.
 _BUILT = re.compile(r"^file://.*(/(croot|conda-bld|feedstock_root)/|_\d{13}/work$|/easybuild/)")
-# The variables of markers that every cluster has in common.
-_LINUX = {"os_name": "posix", "sys_platform": "linux", "platform_system": "Linux"}
 # Every environment of envbuild has it.
 _SET_ANYWAY = {("PYTHONNOUSERSITE", "1")}
 
@@ -272,7 +271,7 @@ def _add_pip(draft: _Draft, line: str, place: Place | None, known: KnownNames) -
         line, requirement = released, Requirement(released)
     if requirement.url or not fits(PipRequirement, line):
         lost("a recipe accepts only packages of indexes, by name and version")
-    elif _applies(requirement, draft.arch) is False:
+    elif applies(str(requirement.marker or ""), SUBDIRS[draft.arch]) is False:
         lost("its marker is false on this platform")
     elif normalize(requirement.name) not in known.bundled:
         _add_requirement(draft, line, requirement, place, known)
@@ -308,7 +307,8 @@ def _add_requirement(
     """Add a package of an index: the runtime, a component, or a further package."""
     name, bounds = normalize(requirement.name), str(requirement.specifier) or ANY_VERSION
     component = known.pip.get(name) or known.pip_variants.get(name)
-    is_plain = _applies(requirement, draft.arch) is True and not requirement.extras
+    is_always = applies(str(requirement.marker or ""), SUBDIRS[draft.arch])
+    is_plain = is_always is True and not requirement.extras
     spec = draft.specs.get(component or name)
     if spec and name not in known.tools and bounds != ANY_VERSION:
         text = f"{shown(line)} is of pip, and {shown(spec)} of conda: keep one of them"
@@ -327,20 +327,6 @@ def _add_requirement(
             draft.lost.append((place, f"{name} is read as the component {component}"))
     else:
         draft.pip.append(line)
-
-
-def _applies(requirement: Requirement, arch: Arch) -> bool | None:
-    """Return whether a requirement's marker is true; None: that depends on the Python."""
-    marker = requirement.marker
-    if marker is None:
-        return True
-    values = {**_LINUX, "platform_machine": arch}
-    unquoted = re.sub(r"'[^']*'|\"[^\"]*\"", "", str(marker))
-    variables = set(re.findall(r"[a-z_]+", unquoted)) - {"and", "or", "in", "not"}
-    try:
-        return marker.evaluate(values) if variables <= values.keys() else None
-    except ValueError:  # such as sys_platform ~= 'linux'
-        return None
 
 
 def _add_runtime(draft: _Draft, component: str, bounds: str, place: Place | None) -> None:

@@ -14,8 +14,8 @@ import pytest
 from integration_tools import COMMAND, Done, run
 from slurm_tools import PATIENCE, Slurm, need_slurm, slurm
 
-from envbuilder.launching.launchers import srun
 from envbuilder.knowledge.entries import option_fault
+from envbuilder.launching.launchers import srun
 from tests.cli.published import planned, publish_plan
 
 ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
