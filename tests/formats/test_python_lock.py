@@ -60,8 +60,8 @@ def test_a_lock_of_uv_is_what_its_project_needs_on_linux() -> None:
         "opt-einsum==3.4.0",
     )
     assert asked.software == (("python", ">=3.10"),)
-    # dev-dependencies, the project, colorama, nccl's wheel, an sdist, the hashes, torch's index
-    assert lines_of(notes) == [7, 3, 15, 27, 32, 14, 19]
+    # dev-dependencies, the project, hashes, colorama, nccl's wheel, an sdist, torch's index
+    assert lines_of(notes) == [7, 3, 14, 15, 27, 32, 19]
 
 
 def test_keys_of_a_pylock_are_noted_once_where_they_are() -> None:

@@ -101,7 +101,7 @@ def unread_modules(
 
 _WORD = re.compile(r"[a-z0-9]+")
 # Words that name compilers by themselves, and whose makers in other names: intel-oneapi-mkl.
-_VENDORS = frozenset({"intel", "oneapi"})
+_VENDORS = frozenset({"intel", "oneapi", "craype"})
 
 
 def _resembled(module: str, aliases: Mapping[tuple[str, ...], str]) -> str | None:
