@@ -13,6 +13,7 @@ from ..documents.source import Source
 from ..documents.tree import Node, Pairs, Scalar
 from ..documents.yaml_nodes import parse
 from ..text import shown
+from .package_rows import conda_entry, pip_entry
 from .packages import DEFAULTS, OWN_CHANNELS, CondaEntry, PackageList, PipEntry
 from .reading import MOST_VALUES, Reading, node_at, pairs_at
 from .writing import yaml_text
@@ -136,8 +137,8 @@ def _entry(reading: Reading, holder: Pairs) -> CondaEntry | PipEntry | None:
     if url is None or manager is None:
         return None
     readers: dict[str, Callable[[], CondaEntry | PipEntry | None]] = {
-        "conda": lambda: reading.conda(url, holder.place, hashes, None, depends),
-        "pip": lambda: reading.pip(holder, url, hashes, depends),
+        "conda": lambda: conda_entry(reading, url, holder.place, hashes, None, depends),
+        "pip": lambda: pip_entry(reading, holder, url, hashes, depends),
     }
     if manager in readers:
         return readers[manager]()

@@ -10,6 +10,7 @@ from ..documents.source import Source
 from ..documents.tree import Node, Pairs
 from ..documents.yaml_nodes import parse
 from ..text import shown
+from .package_rows import conda_entry, pip_entry
 from .packages import CondaEntry, PackageList, PipEntry
 from .reading import MOST_VALUES, Reading, node_at
 from .writing import yaml_text
@@ -77,24 +78,20 @@ def read(
         needs = reading.texts(node_at(each, depends), depends)
         if kind == _CONDA:
             size = reading.text(each, "size", required=False)
-            entry = reading.conda(location, each.place, each, size, needs)
+            entry = conda_entry(reading, location, each.place, each, size, needs)
             conda += [entry] if entry else []
         elif not location.startswith(_SCHEMES):
             reading.note(node.place, f"{shown(location)} is left out: not a file of an index")
         else:
-            file = reading.pip(each, location, each, needs)
+            file = pip_entry(reading, each, location, each, needs)
             pip += [file] if file else []
-    conda += _undescribed_conda(reading, wanted)
-    pip += _undescribed_pip(reading, wanted)
+    others = list(_undescribed(reading, wanted))
+    conda += [each for each in others if isinstance(each, CondaEntry)]
+    pip += [each for each in others if isinstance(each, PipEntry)]
+    indexes = tuple(reading.clean(each, root.place) for each in indexes)
     reading.check()
-    found = PackageList(
-        platform, channels, tuple(conda), tuple(pip), _clean(reading, indexes, root)
-    )
+    found = PackageList(platform, channels, tuple(conda), tuple(pip), indexes)
     return found.sorted(), tuple(reading.notes)
-
-
-def _clean(reading: Reading, urls: tuple[str, ...], root: Pairs) -> tuple[str, ...]:
-    return tuple(reading.clean(each, root.place) for each in urls)
 
 
 def _note_others(reading: Reading, holder: Node | None, chosen: str, what: str) -> None:
@@ -129,32 +126,26 @@ def _platform_key(reading: Reading, root: Pairs, chosen: Node, platform: str) ->
     return platform
 
 
-def _undescribed_conda(
+def _undescribed(
     reading: Reading, wanted: dict[tuple[str, str], Pairs]
-) -> Iterator[CondaEntry]:
-    """Yield the conda packages that are listed and not described; note that they lack a hash."""
-    for (kind, url), node in wanted.items():
-        if kind == _CONDA:
-            reading.note(node.place, f"{shown(url)} is not described: it has no hash here")
-        entry = reading.conda(url, node.place) if kind == _CONDA else None
-        if entry:
-            yield entry
-
-
-def _undescribed_pip(reading: Reading, wanted: dict[tuple[str, str], Pairs]) -> Iterator[PipEntry]:
-    """Yield the wheels that are listed and not described, by their names; note every other file."""
+) -> Iterator[CondaEntry | PipEntry]:
+    """Yield the packages that are listed and not described, by their names; note what they lack."""
     # lazy import: few files list wheels without describing them
     from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
     for (kind, url), node in wanted.items():
-        if kind == _PYPI:
-            try:
-                name, version, _, _ = parse_wheel_filename(unquote(url.rpartition("/")[2]))
-            except InvalidWheelFilename:
-                reading.note(node.place, f"{shown(url)} is left out: not a wheel of an index")
-                continue
-            reading.note(node.place, f"{shown(url)} is not described: it has no hash here")
-            yield PipEntry(name, str(version), reading.clean(url, node.place), place=node.place)
+        try:
+            wheel = kind == _PYPI and parse_wheel_filename(unquote(url.rpartition("/")[2]))
+        except InvalidWheelFilename:
+            reading.note(node.place, f"{shown(url)} is left out: not a wheel of an index")
+            continue
+        reading.note(node.place, f"{shown(url)} is not described: it has no hash here")
+        if wheel:
+            yield PipEntry(
+                wheel[0], str(wheel[1]), reading.clean(url, node.place), place=node.place
+            )
+        elif entry := conda_entry(reading, url, node.place):
+            yield entry
 
 
 def _chosen(
