@@ -437,3 +437,30 @@ def test_a_channel_and_its_url_are_one(channel: str, url: str, further: bool) ->
     text = text.replace("https://channel.example/tests/", f"{url}/")
     found, _ = conda_lock.read(source_of(text.encode(), "conda-lock.yml"), "linux-64")
     assert found.channels == (channel, *([url] if further else []))
+
+
+def test_keys_of_rows_are_noted_once() -> None:
+    rows = "".join(
+        f"- {{name: {name}, version: '1', manager: conda, platform: linux-64, dependencies: {{}},\n"
+        f"   url: '{FORGE}/noarch/{name}-1-0.conda', hash: {{md5: '{'0' * 32}', sha512: x}},\n"
+        "   category: main, optional: false, source: {type: url}}\n"
+        for name in ("a", "b")
+    )
+    text = f"version: 1\nmetadata: {{platforms: [linux-64]}}\npackage:\n{rows}"
+    found, notes = READERS["conda-lock"](text)
+    assert [each.name for each in found.conda] == ["a", "b"]
+    assert [note.split(":")[1] for note in notes if " of " in note] == ["6", "5"]
+
+
+def test_a_package_that_pixi_builds_is_left_out() -> None:
+    url = f"{FORGE}/noarch/a-1-0.conda"
+    text = (
+        "version: 7\nenvironments:\n  default: {channels: [], packages: {}}\n  all:\n"
+        f"    channels: [{{url: {FORGE}}}]\n    packages:\n      linux-64:\n      - conda: {url}\n"
+        f"      - conda_source: 'own[10db969c] @ .'\npackages:\n- conda: {url}\n"
+        "  run_exports: {weak: [a]}\n- conda_source: 'own[10db969c] @ .'\n"
+    )
+    found, notes = pixi_lock.read(source_of(text.encode(), "pixi.lock"), "linux-64")
+    assert [each.name for each in found.conda] == ["a"]
+    # The environment that is used, and the other one; the package that is built; the key.
+    assert sorted(int(note.split(":")[1]) for note in notes) == [3, 4, 9, 12]
