@@ -52,7 +52,7 @@ STATED: dict[str, tuple[int, str]] = {
     "envbuilder/formats/conda_recipe.py": (1, "a section of meta.yaml"),
     "envbuilder/formats/pixi_lock.py": (2, "the kinds of packages in pixi.lock"),
     "envbuilder/formats/project_toml.py": (2, "the table of pixi in pyproject.toml"),
-    "envbuilder/formats/spack_yaml.py": (1, "the packages that provide mpi in Spack"),
+    "envbuilder/formats/spack_yaml.py": (2, "the packages that provide mpi in Spack"),
     "envbuilder/images/oci_contents.py": (1, "a key of the text that cosign signs"),
     "envbuilder/inspect/mpi.py": (2, _PROGRAMS),
     "envbuilder/doctor/capabilities.py": (2, _REPORT),

@@ -66,32 +66,34 @@ def read(
     _note_others(reading, node_at(root, "environments"), environment, "environment")
     _note_others(reading, node_at(chosen, "packages"), key, "platform")
     wanted = _locations(reading, named)
-    conda: list[CondaEntry] = []
-    pip: list[PipEntry] = []
     rows = [row for row in _rows(reading, root) if row[:2] in wanted]
     reading.others_of((row for _, _, row in rows), _OF_PACKAGE, "packages")
-    for kind, location, each in rows:
-        if (kind, location) not in wanted:
-            continue
-        node = wanted.pop((kind, location))
-        depends = "depends" if kind == _CONDA else "requires_dist"
-        needs = reading.texts(node_at(each, depends), depends)
-        if kind == _CONDA:
-            size = reading.text(each, "size", required=False)
-            entry = conda_entry(reading, location, each.place, each, size, needs)
-            conda += [entry] if entry else []
-        elif not location.startswith(_SCHEMES):
-            reading.note(node.place, f"{shown(location)} is left out: not a file of an index")
-        else:
-            file = pip_entry(reading, each, location, each, needs)
-            pip += [file] if file else []
-    others = list(_undescribed(reading, wanted))
-    conda += [each for each in others if isinstance(each, CondaEntry)]
-    pip += [each for each in others if isinstance(each, PipEntry)]
+    entries = [*_described(reading, rows, wanted), *_undescribed(reading, wanted)]
+    conda = tuple(each for each in entries if isinstance(each, CondaEntry))
+    pip = tuple(each for each in entries if isinstance(each, PipEntry))
     indexes = tuple(reading.clean(each, root.place) for each in indexes)
     reading.check()
-    found = PackageList(platform, channels, tuple(conda), tuple(pip), indexes)
-    return found.sorted(), tuple(reading.notes)
+    return PackageList(platform, channels, conda, pip, indexes).sorted(), tuple(reading.notes)
+
+
+def _described(
+    reading: Reading, rows: list[tuple[str, str, Pairs]], wanted: dict[tuple[str, str], Pairs]
+) -> Iterator[CondaEntry | PipEntry]:
+    """Yield the packages that are described, and take them out of *wanted*."""
+    for kind, location, row in rows:
+        node = wanted.pop((kind, location), None)
+        depends = "depends" if kind == _CONDA else "requires_dist"
+        needs = reading.texts(node_at(row, depends), depends)
+        entry: CondaEntry | PipEntry | None = None
+        if node and kind == _CONDA:
+            size = reading.text(row, "size", required=False)
+            entry = conda_entry(reading, location, row.place, row, size, needs)
+        elif node and location.startswith(_SCHEMES):
+            entry = pip_entry(reading, row, location, row, needs)
+        elif node:
+            reading.note(node.place, f"{shown(location)} is left out: not a file of an index")
+        if entry:
+            yield entry
 
 
 def _note_others(reading: Reading, holder: Node | None, chosen: str, what: str) -> None:

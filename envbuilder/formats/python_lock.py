@@ -26,7 +26,7 @@ _OF_UV = ("version", "revision", "requires-python", "package", _FORKS)
 _OF_UV_PACKAGE = ("name", "version", "source", _NEEDS, "metadata", "wheels", "sdist", _FORKS)
 
 
-class _Package(NamedTuple):
+class _LockRow(NamedTuple):
     """A package of a lock. ``loss``: why it is left out; empty: it is not."""
 
     row: Pairs
@@ -48,7 +48,7 @@ def read_pylock(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
             f"it is from {outside or 'no index'}" if outside or "version" not in row.index else ""
         )
         marker = reading.text(row, "marker", required=False) or ""
-        packages.append(_Package(row, loss, reading.text(row, "index", required=False), marker))
+        packages.append(_LockRow(row, loss, reading.text(row, "index", required=False), marker))
     return _asked(reading, tree, packages)
 
 
@@ -71,7 +71,7 @@ def read_uv(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
             loss = "only an extra, a group or another system needs it"
         conditions = markers.get(id(row), {""})
         marker = "" if "" in conditions else " or ".join(f"({each})" for each in conditions)
-        packages.append(_Package(row, loss, origin.rpartition(", ")[2], marker))
+        packages.append(_LockRow(row, loss, origin.rpartition(", ")[2], marker))
     return _asked(reading, tree, packages)
 
 
@@ -102,11 +102,11 @@ def _needed(reading: Reading, rows: list[Pairs], projects: list[Pairs]) -> dict[
 
 
 def _asked(
-    reading: Reading, tree: Pairs, packages: list[_Package]
+    reading: Reading, tree: Pairs, packages: list[_LockRow]
 ) -> tuple[EnvironmentFile, tuple[str, ...]]:
     """Return what a lock asks for; note the other packages, the hashes and further indexes."""
     places: dict[str, Place] = {}
-    indexes: dict[str, list[_Package]] = {}
+    indexes: dict[str, list[_LockRow]] = {}
     for package in packages:
         name = reading.text(package.row, "name")
         if package.loss:

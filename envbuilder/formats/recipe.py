@@ -22,7 +22,7 @@ from ..text import shown
 from .availability import unavailable
 from .environment_yml import EnvironmentFile
 from .recipe_conda import add_conda, channels_of
-from .recipe_draft import Draft, KnownNames
+from .recipe_draft import ImportDraft, KnownNames
 from .recipe_pip import add_pip, indexes_of
 from .writing import yaml_text
 
@@ -43,7 +43,7 @@ def recipe_text(
     *origin*: the file's name, for people. *notes*: what was said of it when it was read. The recipe
     holds all these lines as comments. Raises DocumentError if no component or package is left.
     """
-    draft = Draft(arch, is_conda=not asked.only_pip)
+    draft = ImportDraft(arch, is_conda=not asked.only_pip)
     channels = [] if asked.only_pip else channels_of(asked, known, draft)
     for spec in asked.specs:
         add_conda(draft, spec, asked.places.get(spec), known)
@@ -101,7 +101,7 @@ def _refuse(origin: str, lost: Sequence[str]) -> NoReturn:
 
 
 def _add_software(
-    draft: Draft, name: str, bounds: str, place: Place | None, known: KnownNames
+    draft: ImportDraft, name: str, bounds: str, place: Place | None, known: KnownNames
 ) -> None:
     """Add a package of Spack or EasyBuild: a component, or a loss."""
     # Spack puts py- before the names of Python's packages.
@@ -119,13 +119,13 @@ def _add_software(
         draft.lost.append((place, f"{shown(name)} {bounds} is left out: {why}"))
 
 
-def _add_bound(draft: Draft, asked: EnvironmentFile, known: KnownNames) -> None:
+def _add_bound(draft: ImportDraft, asked: EnvironmentFile, known: KnownNames) -> None:
     """Add what a file binds and asks for nowhere, if nothing else is in the recipe."""
     for name, bounds in asked.bound if draft.is_empty else ():
         _add_software(draft, name, bounds, asked.places.get(name), known)
 
 
-def _add_toolchain(draft: Draft, asked: EnvironmentFile, known: KnownNames) -> None:
+def _add_toolchain(draft: ImportDraft, asked: EnvironmentFile, known: KnownNames) -> None:
     """Add the MPI of the toolchain; note that it is added, or that it is unknown."""
     kind = asked.toolchain_kind
     if kind is None:
@@ -139,7 +139,7 @@ def _add_toolchain(draft: Draft, asked: EnvironmentFile, known: KnownNames) -> N
         draft.stack.setdefault(mpi, ANY_VERSION)
 
 
-def _add_module(draft: Draft, module: str, place: Place | None, known: KnownNames) -> None:
+def _add_module(draft: ImportDraft, module: str, place: Place | None, known: KnownNames) -> None:
     """Add a module to load: that of a component, or a loss."""
     provided = provided_by_name(module, known.modules)
     component, release = next(iter(provided.items()), (None, ""))
@@ -152,7 +152,7 @@ def _add_module(draft: Draft, module: str, place: Place | None, known: KnownName
         draft.lost.append((place, f"the module {shown(module)} is left out: {why}"))
 
 
-def _add_variable(draft: Draft, name: str, value: str) -> None:
+def _add_variable(draft: ImportDraft, name: str, value: str) -> None:
     if (name, value) in _SET_ANYWAY:
         return
     runtime = str(draft.runtime.get("package", "")).upper()

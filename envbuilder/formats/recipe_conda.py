@@ -13,7 +13,7 @@ from ..text import shown
 from .environment_yml import EnvironmentFile
 from .match_spec import MatchSpec, parse
 from .packages import DEFAULTS, OWN_CHANNELS, CondaEntry, url_fault
-from .recipe_draft import Draft, KnownNames, add_runtime
+from .recipe_draft import ImportDraft, KnownNames, add_runtime
 
 # Where conda looks a channel's name up: https://docs.conda.io/projects/conda, "channel_alias".
 _ALIAS = "https://conda.anaconda.org"
@@ -22,7 +22,7 @@ _OWN_FOLDER, _LOCAL = "pkgs/", "local"
 _NO_DEFAULTS = "nodefaults"
 
 
-def channels_of(asked: EnvironmentFile, known: KnownNames, draft: Draft) -> list[str]:
+def channels_of(asked: EnvironmentFile, known: KnownNames, draft: ImportDraft) -> list[str]:
     """Return the channels of a recipe; note those that it cannot use."""
     found = []
     for each in _bound_channels(asked).channels:
@@ -57,7 +57,7 @@ def _bound_channels(asked: EnvironmentFile) -> EnvironmentFile:
     return replace(asked, channels=tuple(channels)) if names else asked
 
 
-def add_conda(draft: Draft, text: str, place: Place | None, known: KnownNames) -> None:
+def add_conda(draft: ImportDraft, text: str, place: Place | None, known: KnownNames) -> None:
     spec = _spec_of_url(text) if "://" in text and "::" not in text else parse(text)
     if spec is None or not spec.sayable:
         draft.lost.append((place, f"{shown(text)} is left out: a recipe cannot express it"))

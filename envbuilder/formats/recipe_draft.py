@@ -36,7 +36,7 @@ class KnownNames:
 
 
 @dataclass
-class Draft:
+class ImportDraft:
     """What is gathered for a recipe. ``lost``: place and text of what it cannot say.
 
     ``built_at``: where a runtime that is built is named. ``specs``: those of conda by component or
@@ -62,6 +62,6 @@ class Draft:
         return not (self.stack or self.conda or self.pip or self.runtime)
 
 
-def add_runtime(draft: Draft, component: str, bounds: str, place: Place | None) -> None:
+def add_runtime(draft: ImportDraft, component: str, bounds: str, place: Place | None) -> None:
     draft.runtime = {"package": component, "version": bounds}
     draft.built_at = place

@@ -16,7 +16,7 @@ from ..model.recipe import PipRequirement
 from ..target_tools.names import normalize
 from ..text import shown
 from .markers import applies
-from .recipe_draft import Draft, KnownNames, add_runtime
+from .recipe_draft import ImportDraft, KnownNames, add_runtime
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -35,7 +35,7 @@ _WHY = {"-e": _EDITABLE, "--editable": _EDITABLE, "-r": _FILE, "--requirement": 
 _BUILT = re.compile(r"^file://.*(/(croot|conda-bld|feedstock_root)/|_\d{13}/work$|/easybuild/)")
 
 
-def add_pip(draft: Draft, line: str, place: Place | None, known: KnownNames) -> None:
+def add_pip(draft: ImportDraft, line: str, place: Place | None, known: KnownNames) -> None:
     # lazy import: 36 ms
     from packaging.requirements import InvalidRequirement, Requirement
 
@@ -93,7 +93,7 @@ def _released(requirement: Requirement, known: KnownNames) -> str | None:
 
 
 def _add_requirement(
-    draft: Draft, line: str, requirement: Requirement, place: Place | None, known: KnownNames
+    draft: ImportDraft, line: str, requirement: Requirement, place: Place | None, known: KnownNames
 ) -> None:
     """Add a package of an index: the runtime, a component, or a further package."""
     name, bounds = normalize(requirement.name), str(requirement.specifier) or ANY_VERSION
@@ -120,7 +120,7 @@ def _add_requirement(
         draft.pip.append(line)
 
 
-def _add_option(draft: Draft, name: str, value: str, lost: Callable[[str], None]) -> None:
+def _add_option(draft: ImportDraft, name: str, value: str, lost: Callable[[str], None]) -> None:
     if name in _LINKS and fits(CleanUrl, value):
         draft.links.append(value)
     elif name in _INDEX and fits(CleanUrl, value):
@@ -131,7 +131,7 @@ def _add_option(draft: Draft, name: str, value: str, lost: Callable[[str], None]
         lost(_WHY.get(name, "a recipe does not support this option of pip"))
 
 
-def indexes_of(draft: Draft) -> list[str]:
+def indexes_of(draft: ImportDraft) -> list[str]:
     """Return the indexes, the first one before those that come behind it."""
     if draft.index:
         return [draft.index, *draft.further_indexes]
