@@ -119,7 +119,9 @@ _FORMS = (
         _alone(project_toml.read_pixi),
     ),
     _Form(
-        "pyproject.toml", _marked(r"^\[(project|build-system|tool\.[\w.-]+)\]"), _alone(project_toml.read_project)
+        "pyproject.toml",
+        _marked(r"^\[(project|build-system|tool\.[\w.-]+)\]"),
+        _alone(project_toml.read_project),
     ),
     _Form(
         "easyconfig",
