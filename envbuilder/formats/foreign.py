@@ -120,7 +120,7 @@ _FORMS = (
     ),
     _Form(
         "pyproject.toml",
-        _marked(r"^\[(project|build-system|tool\.[\w.-]+)\]"),
+        _marked(r"^\[(project|build-system|tool\.(conda-lock|flit|pdm|pixi|poetry|uv))\b"),
         _alone(project_toml.read_project),
     ),
     _Form(
