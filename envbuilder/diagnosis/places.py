@@ -48,6 +48,8 @@ class SymptomMatch:
     def level(self) -> int:
         """How near to a cause it comes; an error without a symptom stands behind causes."""
         tells = self.known.symptom.tells
+        if "wrapper" in self.hit.groups:
+            return len(LEVELS)
         if self.unexplained and self.source and self.source.layer != "program":
             return 1
         return 0 if tells == "cause" else LEVELS.index(tells) + 1

@@ -201,11 +201,14 @@ def _limit(sign: Sign) -> int:
 def _shape(match: re.Match[str]) -> str:
     """Return the text of a match without its numbers, or its groups, which state facts."""
     groups = match.groupdict("")
-    if groups and "root" not in groups:
+    reasons = [text for name, text in groups.items() if text and name.startswith(_REASONS)]
+    if groups and not reasons:
         return "\n".join(groups.values())
-    return _NUMBERS.sub("#", groups.get("root", match[0]))
+    return _NUMBERS.sub("#", reasons[0] if reasons else match[0])
 
 
+# The groups that state the reason of an error; those of facts have other names.
+_REASONS = ("root", "other", "wrapper")
 _NUMBERS = re.compile(r"(?:0x)?[0-9a-f]*\d[0-9a-f]*")
 
 

@@ -24,7 +24,7 @@ _KINDS = {"library": "soname", "symbol": "symbol", "version": "version", "path":
 def reason(hit: Hit) -> str:
     """Return the line of an error that states its reason."""
     names = sorted(hit.groups, key=lambda name: not name.startswith("root"))
-    reasons = (hit.groups[name] for name in names if name.startswith(("root", "other")))
+    reasons = (hit.groups[name] for name in names if name.startswith(("root", "other", "wrapper")))
     text = next(filter(None, reasons), hit.text[0] if hit.text else "")
     return shown(without_credentials(" ".join(text.split())), 300)
 
