@@ -206,7 +206,7 @@ def _without_symptom(
     matches: Sequence[SymptomMatch],
     index: SymptomIndex,
 ) -> Iterator[SymptomMatch]:
-    taken = [match.hit for match in matches]
+    taken = [*(match.hit for match in matches), *findings.harmless]
     hits = [
         (source, hit)
         for source in index.sources

@@ -160,11 +160,13 @@ def _texts(pieces: Sequence[_Piece]) -> Iterator[LogText]:
 
 _TAG_BEGINS = frozenset("[0123456789")
 # Ray's prefix, and that of a logger: (RayWorker pid=12, ip=192.0.2.1) ERROR 04-07 00:57:46 f.py:45]
+# That of a build of an image (#8 12.3), of a quotation (>), of GitHub's runners (a time with Z).
 _LOGGER = re.compile(
+    r"(?:#\d+ \d+\.\d+ |> |\d{4}-\d\d-\d\dT[\d:.]+Z )?"
     r"(?:\((?:[\w.:<>=-]+ ){0,3}pid=\d+(?:, ip=[\d.]+)?\) ?)?"
     r"(?:(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?\S{1,200}\.py:\d+\] ?)?"
 )
-_LOGGER_BEGINS = frozenset("(DIWEC")
+_LOGGER_BEGINS = frozenset("(DIWEC#>2")
 
 
 def _without_logger(text: str) -> str:

@@ -44,13 +44,14 @@ class Hit:
 
 @dataclass
 class Findings:
-    """What was found in one log."""
+    """What was found in one log. ``harmless``: stacks of lines that report no failure."""
 
     lines: int = 0
     ranks: set[int] = field(default_factory=set)
     hits: dict[str, list[Hit]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     last: dict[str, int] = field(default_factory=dict)
+    harmless: list[Hit] = field(default_factory=list)
 
 
 def search(stream: BinaryIO, signs: Sequence[Sign]) -> Findings:
@@ -152,6 +153,8 @@ class _Batch:
                     continue
                 before = line
                 if sign.exception and sign.exception.search(match[0]):
+                    if "\n" in match[0]:
+                        found.harmless = [*found.harmless, self._hit(match)][-_DISTINCT:]
                     continue
                 if not self._keep(sign, match, found):
                     return
