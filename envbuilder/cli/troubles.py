@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +11,10 @@ from ..validate.options import RemovedOptions, ReportOptions, ValidateOptions
 from ..workflow.plan_options import RootOption
 from .command import Group, command
 from .environments import environment_or_active
-from .session import Session
+from .session import Interrupted, Session
+
+if TYPE_CHECKING:
+    from ..diagnosis.values import Diagnosis
 
 verbs = Group()
 GROUPS = (verbs,)
@@ -89,6 +92,13 @@ def diagnose(
     everything: Annotated[
         bool, typer.Option("--all", help="Show all findings with the lines around them.")
     ] = False,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            help="Read logs that grow: show findings as lines come, until the program ends.",
+        ),
+    ] = False,
 ) -> int:
     """Explain logs: the cause, how certain it is, what to do, and which rank failed first.
 
@@ -101,11 +111,39 @@ def diagnose(
     from ..validate.command import validate
     from .streams import pipe
 
-    found = validate(environment, root, session.context) if environment else None
-    value = run(logs, pipe(), found, session.context)
-    session.report.show(value, views.diagnosis(value, everything=everything))
+    if follow:
+        value = _follow(session, logs, options={"--environment": environment, "--all": everything})
+    else:
+        found = validate(environment, root, session.context) if environment else None
+        value = run(logs, pipe(), found, session.context)
+        session.report.show(value, views.diagnosis(value, everything=everything))
     codes = {"known": ExitCode.KNOWN_BAD, "unexplained": ExitCode.UNEXPLAINED}
     return int(codes.get(value.outcome, ExitCode.OK))
+
+
+def _follow(session: Session, logs: list[str], options: dict[str, object]) -> Diagnosis:
+    """Show findings as they come; return what the logs say at their end, or at Ctrl-C."""
+    from ..diagnosis import view as views
+    from ..diagnosis.following import follow
+    from ..errors import UsageError
+    from .streams import pipe
+
+    for name in (name for name, value in options.items() if value):
+        raise UsageError("option.conflict", f"--follow and {name} cannot be combined")
+    shown: set[views.FindingKey] = set()
+    values = follow(logs, pipe(), session.context)
+    value = next(values)
+    try:
+        while True:
+            text = views.new_findings(value, shown)
+            if text and not session.report.as_json:
+                session.report.show(value, text)
+                session.report.out.flush()
+            value = next(values)
+    except (StopIteration, Interrupted):
+        pass
+    session.report.show(value, views.ending(value))
+    return value
 
 
 @command(verbs, example="hang 4711", recipes=False)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress, islice
-from typing import BinaryIO
+from typing import Protocol
 
 # Longer lines are read in pieces: a file without line ends is no line of a gigabyte.
 LONGEST = 4000
@@ -45,23 +45,32 @@ class LogText:
     rank: int | None
 
 
+class LineSource(Protocol):
+    """A file, or what gives a file's lines. No line: the end, or none has come yet."""
+
+    def readline(self, size: int, /) -> bytes: ...
+
+
 class LogLines:
     """The lines of a log. What is no UTF-8 is replaced. ``count``: how many were read.
+
+    A log that grows is iterated again: then its new lines come.
 
     A line whose text was there ``REPEATED`` times, apart from its numbers, is read and counted,
     but yielded only near other lines and at the end of the log.
     """
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: LineSource) -> None:
         self.count = 0
-        self._pieces = iter(partial(stream.readline, LONGEST), b"")
+        self._stream = stream
         self._shapes: Counter[bytes] = Counter()
         self._tags: set[bytes] = set()
 
     def __iter__(self) -> Iterator[LogText]:
         begins = True
         tail: list[_Piece] = []
-        while batch := list(islice(self._pieces, _BATCH)):
+        pieces = iter(partial(self._stream.readline, LONGEST), b"")
+        while batch := list(islice(pieces, _BATCH)):
             text = b"".join(batch)
             whole = begins and text.count(b"\n") == len(batch)
             near = self._near(batch, text if whole else None)

@@ -6,9 +6,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO
 
-from .reading import MOST_RANKS, LogLines, LogText
+from .reading import MOST_RANKS, LineSource, LogLines, LogText
 from .signs import Sign
 
 # So much text is searched at once, in characters.
@@ -54,23 +53,36 @@ class Findings:
     harmless: list[Hit] = field(default_factory=list)
 
 
-def search(stream: BinaryIO, signs: Sequence[Sign]) -> Findings:
-    """Return where the signs are in a log, in memory that does not grow with it."""
-    found = Findings()
-    buffers: dict[int | None, list[LogText]] = {}
-    size = 0
-    log = LogLines(stream)
-    for each in log:
-        rank = each.rank if each.rank in buffers or len(buffers) <= MOST_RANKS else None
-        buffers.setdefault(rank, []).append(each)
-        size += len(each.text) + 1
-        if size >= _BATCH:
-            _search_all(buffers, signs, found)
-            size = 0
-    _search_all(buffers, signs, found)
-    found.lines = log.count
-    found.ranks = {rank for rank in buffers if rank is not None}
-    return found
+class LogSearch:
+    """The search of one log, in memory that does not grow with it. ``found``: what it found."""
+
+    def __init__(self, stream: LineSource, signs: Sequence[Sign]) -> None:
+        self.found = Findings()
+        self._signs = signs
+        self._log = LogLines(stream)
+        self._buffers: dict[int | None, list[LogText]] = {}
+
+    def read(self) -> bool:
+        """Search the lines that have come; return whether there were any."""
+        lines, size = self.found.lines, 0
+        for each in self._log:
+            known = each.rank in self._buffers or len(self._buffers) <= MOST_RANKS
+            self._buffers.setdefault(each.rank if known else None, []).append(each)
+            size += len(each.text) + 1
+            if size >= _BATCH:
+                _search_all(self._buffers, self._signs, self.found)
+                size = 0
+        _search_all(self._buffers, self._signs, self.found)
+        self.found.lines = self._log.count
+        self.found.ranks = {rank for rank in self._buffers if rank is not None}
+        return self.found.lines > lines
+
+
+def search(stream: LineSource, signs: Sequence[Sign]) -> Findings:
+    """Return where the signs are in a log."""
+    log = LogSearch(stream, signs)
+    log.read()
+    return log.found
 
 
 def _search_all(

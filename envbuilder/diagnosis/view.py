@@ -44,6 +44,28 @@ def diagnosis(value: Diagnosis, *, everything: bool = False) -> Iterator[str]:
     yield _ending(value)
 
 
+FindingKey = tuple[str, str | None, str]
+
+
+@joined
+def new_findings(value: Diagnosis, shown: set[FindingKey]) -> Iterator[str]:
+    """Return the findings that are not in *shown*, and add them to it."""
+    lines = {log.log: log.lines for log in value.logs}
+    for finding in value.findings:
+        key = (finding.id, finding.source, finding.severity)
+        if key not in shown:
+            shown.add(key)
+            yield from _whole(finding, everything=False, lines=lines)
+
+
+@joined
+def ending(value: Diagnosis) -> Iterator[str]:
+    """Return what logs say when they no longer grow: which rank failed first, how many findings."""
+    if value.ranks_differ:
+        yield from filled("ranks    ", value.ranks_differ)
+    yield _ending(value)
+
+
 def _known_bad(value: Diagnosis) -> Iterator[str]:
     for row in value.known_bad[:MOST_WHOLE]:
         yield ""

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -153,3 +157,52 @@ def test_what_a_step_of_a_build_is_told(tmp_path: Path) -> None:
     assert build_hints(every, knowledge) == ("the cause: do this",)
     assert build_hints(written(tmp_path / "some", "third\nsecond\n"), knowledge) == ("it failed",)
     assert build_hints(written(tmp_path / "last", "third\n"), knowledge) == ()
+
+
+def test_follow_ends_with_the_pipe() -> None:
+    """Findings come one after another, each once; the exit code is that of the findings."""
+    text = f"step 1\n{FULL}{MISSING}{FULL}\n".encode()
+    shown = run("--follow", "-", given=text)
+    assert shown.exit_code == 4
+    assert shown.stdout.count("file-system-full") == 1
+    assert shown.stdout.index("file-system-full") < shown.stdout.index("library-not-found")
+    plain = json.loads(run("--follow", "--json", "-", given=text).stdout)
+    assert plain["logs"] == [{"log": "-", "lines": 5}]
+
+
+@pytest.mark.parametrize("option", ["--all", "--environment=x"])
+def test_follow_refuses_other_options(option: str) -> None:
+    shown = run("--follow", option, "--json", "-", given=b"")
+    assert (shown.exit_code, problem_ids(shown.stdout)) == (2, ["option.conflict"])
+
+
+def follow(log: Path) -> subprocess.Popen[str]:
+    """Start ``diagnose --follow`` and wait until it shows its first finding."""
+    command = [sys.executable, "-m", "envbuilder", "diagnose", "--follow", str(log)]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert started.stdout
+    assert "file-system-full" in started.stdout.readline()
+    return started
+
+
+@pytest.mark.long
+def test_follow_shows_findings_as_a_log_grows(tmp_path: Path) -> None:
+    """A line without its end is read when the end has come; the log shows that the job ended."""
+    log = written(tmp_path / "log", FULL)
+    started = follow(log)
+    with log.open("a") as stream:
+        stream.write(MISSING[:20])
+        stream.flush()
+        time.sleep(1)
+        stream.write(MISSING[20:] + "srun: error: n1: task 0: Exited with exit code 1\n")
+    out, _ = started.communicate(timeout=60)
+    assert "library-not-found" in out
+    assert f"{log}:2 of 3" in out
+    assert started.returncode == 4
+
+
+def test_follow_ends_with_a_signal(tmp_path: Path) -> None:
+    started = follow(written(tmp_path / "log", FULL))
+    started.send_signal(signal.SIGINT)
+    out, _ = started.communicate(timeout=60)
+    assert (started.returncode, out.splitlines()[-1]) == (4, "1 error")
