@@ -74,12 +74,13 @@ def validate(
 def diagnose(
     session: Session,
     logs: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="LOG...",
             help="Log files, one for each rank, or folders of log files. -: standard input.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     environment: Annotated[
         str | None,
         typer.Option(
@@ -99,6 +100,15 @@ def diagnose(
             help="Read logs that grow: show findings as lines come, until the program ends.",
         ),
     ] = False,
+    add_symptom: Annotated[
+        str | None,
+        typer.Option(
+            "--add-symptom",
+            metavar="LOG:LINE",
+            help="Write a symptom for this line, and a case, into the first folder of --recipes "
+            "or ENVBUILD_PATH. Cause, fix and source are three lines of standard input.",
+        ),
+    ] = None,
 ) -> int:
     """Explain logs: the cause, how certain it is, what to do, and which rank failed first.
 
@@ -107,10 +117,15 @@ def diagnose(
     """
     from ..diagnosis import view as views
     from ..diagnosis.command import diagnose as run
-    from ..errors import ExitCode
+    from ..errors import ExitCode, UsageError
     from ..validate.command import validate
     from .streams import pipe
 
+    if add_symptom:
+        _add_symptom(session, add_symptom)
+        return int(ExitCode.OK)
+    if not logs:
+        raise UsageError("log.none", "no log is named", "envbuild diagnose LOG...")
     if follow:
         value = _follow(session, logs, options={"--environment": environment, "--all": everything})
     else:
@@ -119,6 +134,22 @@ def diagnose(
         session.report.show(value, views.diagnosis(value, everything=everything))
     codes = {"known": ExitCode.KNOWN_BAD, "unexplained": ExitCode.UNEXPLAINED}
     return int(codes.get(value.outcome, ExitCode.OK))
+
+
+def _add_symptom(session: Session, place: str) -> None:
+    from ..diagnosis import view as views
+    from ..diagnosis.site_symptoms import SymptomText, add_symptom
+    from ..errors import UsageError
+    from .streams import pipe
+
+    answers = []
+    for title in ("cause", "fix", "source (a page or ticket; may be empty)"):
+        session.context.reporter.say(f"{title}:")
+        answers.append(pipe().readline().decode("utf-8", "replace").strip())
+    if not all(answers[:2]):
+        raise UsageError("symptom.no-answer", "standard input has no cause or no fix")
+    value = add_symptom(place, SymptomText(*answers), session.context)
+    session.report.show(value, views.added_symptom(value))
 
 
 def _follow(session: Session, logs: list[str], options: dict[str, object]) -> Diagnosis:

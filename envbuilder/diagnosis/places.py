@@ -87,9 +87,10 @@ def places_of(logs: Sequence[Findings], index: SymptomIndex, facts: LogFacts) ->
     places = SymptomPlaces()
     for number, findings in enumerate(logs):
         matches: list[SymptomMatch] = []
+        refuted = _refuted(known, findings, facts)
         for symptom in known:
             confirming = _confirming(symptom, findings, facts)
-            if confirming is None:
+            if confirming is None or symptom.id in refuted:
                 continue
             for hit in findings.hits.get(symptom.symptom.id, ()):
                 if _is_guess(symptom) and _STATUS.match(hit.text[0]):
@@ -179,6 +180,17 @@ def _confirming(known: KnownSymptom, findings: Findings, facts: LogFacts) -> tup
         if facts.applies(name):
             confirming += facts.matches[name].about
     return tuple(confirming)
+
+
+def _refuted(known: Sequence[KnownSymptom], findings: Findings, facts: LogFacts) -> frozenset[str]:
+    """Return the symptoms that others refute in this log."""
+    return frozenset(
+        name
+        for each in known
+        if each.symptom.refutes and findings.hits.get(each.symptom.id)
+        if _confirming(each, findings, facts) is not None
+        for name in each.symptom.refutes
+    )
 
 
 def _overlap(one: Hit, other: Hit) -> bool:

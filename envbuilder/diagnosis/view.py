@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..text import counted, filled
 from ..views.layout import joined
 from .places import UNEXPLAINED
-from .values import Diagnosis, LogPlace, Symptomatic
+from .values import AddedSymptom, Diagnosis, LogPlace, Symptomatic
 
 # So many findings are shown whole, and so many lines of each; --all shows the rest.
 MOST_WHOLE = 3
@@ -42,6 +42,16 @@ def diagnosis(value: Diagnosis, *, everything: bool = False) -> Iterator[str]:
         yield from filled("facts    ", stated)
     yield ""
     yield _ending(value)
+
+
+@joined
+def added_symptom(value: AddedSymptom) -> Iterator[str]:
+    """Return which files were written, and which symptoms no longer count at the line."""
+    yield f"symptom {value.id}"
+    yield f"  row: {value.file}"
+    yield f"  case: {value.case}"
+    if value.refutes:
+        yield f"  refutes: {', '.join(value.refutes)}"
 
 
 FindingKey = tuple[str, str | None, str]

@@ -12,6 +12,7 @@ from ..text import shown
 from .search import Hit
 
 _MOST_WORDS = 12
+_LONGEST_PATTERN = 400
 # Text that differs between runs: times, tags of ranks, addresses, places in sources, numbers.
 _VARYING = re.compile(
     r"\d{4}-\d\d-\d\d[T ][\d:.,]+|\[[^\]\s]*\d[^\]]*\]|\S+:\d+:\d+|0x[0-9a-f]+|"
@@ -34,6 +35,19 @@ def search_words(hit: Hit) -> str:
     parts = [part.split() for part in _VARYING.split(reason(hit))]
     words = [word.strip("\"'`()[]{},;:<>") for part in parts for word in part]
     return " ".join([word for word in words if len(word) > 1][:_MOST_WORDS])
+
+
+def line_pattern(text: str) -> str:
+    """Return an expression for the lines that differ from this one only in what varies."""
+    parts = (" ".join(part.split()) for part in _VARYING.split(text))
+    pattern = ""
+    for part in filter(None, parts):
+        words = re.sub(r"\d+", r"\\d+", re.escape(part).replace(r"\ ", " +"))
+        longer = f"{pattern}.{{0,80}}?{words}" if pattern else words
+        if len(longer) > _LONGEST_PATTERN:
+            break
+        pattern = longer
+    return pattern
 
 
 def name_libraries(
