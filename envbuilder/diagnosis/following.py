@@ -7,7 +7,6 @@ import os
 import select
 import stat
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import BinaryIO
@@ -24,11 +23,10 @@ _PAUSE = 0.5
 QUIET = 5.0
 """So many seconds after the last line a program has ended, if the lines before show its end."""
 _NEAR_END = 100
-_CHUNK = 1 << 20
 
 
 class GrowingLog:
-    """The whole lines of a log that is being written.
+    """A log that is being written, read without waiting.
 
     ``closed``: it is a pipe, and its writer has ended.
     """
@@ -36,40 +34,20 @@ class GrowingLog:
     def __init__(self, stream: BinaryIO) -> None:
         self.closed = False
         self._stream = stream
-        self._rest = b""
-        self._lines: deque[bytes] = deque()
         try:
-            self._number: int | None = stream.fileno()
-            self._is_file = stat.S_ISREG(os.fstat(self._number).st_mode)
+            is_file = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+            self._pipe = None if is_file else stream.fileno()
         except io.UnsupportedOperation:
-            self._number, self._is_file = None, False
+            is_file, self._pipe = False, None
+        self._is_file = is_file
 
-    def readline(self, size: int, /) -> bytes:
-        """Return the next line, or *size* bytes of a longer one; b"": none has come yet."""
-        if not self._lines:
-            self._fill()
-        if not self._lines:
+    def read(self, size: int, /) -> bytes:
+        """Return what has come, at most *size* bytes."""
+        if self._pipe is not None and not select.select([self._pipe], [], [], 0)[0]:
             return b""
-        line = self._lines.popleft()
-        if len(line) > size:
-            self._lines.appendleft(line[size:])
-        return line[:size]
-
-    def _fill(self) -> None:
-        while not self._lines and not self.closed and self._is_ready():
-            chunk = self._stream.read1(_CHUNK)  # type: ignore[attr-defined]
-            *whole, self._rest = (self._rest + chunk).split(b"\n")
-            self._lines.extend(line + b"\n" for line in whole)
-            if not chunk and self._is_file:
-                return
-            if not chunk:
-                self.closed = True
-                self._lines.extend([self._rest] if self._rest else [])
-
-    def _is_ready(self) -> bool:
-        if self._is_file or self._number is None:
-            return True
-        return bool(select.select([self._number], [], [], 0)[0])
+        text: bytes = self._stream.read1(size)  # type: ignore[attr-defined]
+        self.closed = not text and not self._is_file
+        return text
 
 
 def follow(names: Sequence[str], pipe: BinaryIO, context: Context) -> Iterator[Diagnosis]:
@@ -87,16 +65,17 @@ def follow(names: Sequence[str], pipe: BinaryIO, context: Context) -> Iterator[D
         searches = [LogSearch(stream, index.signs) for stream in streams.values()]
         changed, since = True, time.monotonic()
         while True:
-            grown = [search.read() for search in searches]
+            quiet = time.monotonic() - since >= QUIET
+            ended = all(
+                stream.closed or (quiet and _shows_end(search.found, index))
+                for stream, search in zip(streams.values(), searches, strict=True)
+            )
+            grown = [search.read(is_final=ended) for search in searches]
             changed = changed or any(grown)
             if changed:
                 yield conclude(list(streams), [search.found for search in searches], index)
                 changed, since = False, time.monotonic()
-            quiet = time.monotonic() - since >= QUIET
-            if all(
-                stream.closed or (quiet and _shows_end(search.found, index))
-                for stream, search in zip(streams.values(), searches, strict=True)
-            ):
+            if ended:
                 return
             time.sleep(_PAUSE)
 

@@ -7,8 +7,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .reading import MOST_RANKS, LineSource, LogLines, LogText
-from .signs import Sign
+from .reading import MOST_RANKS, ByteSource, LogLines, LogText
+from .signs import WORD, Sign
 
 # So much text is searched at once, in characters.
 _BATCH = 1 << 19
@@ -56,16 +56,19 @@ class Findings:
 class LogSearch:
     """The search of one log, in memory that does not grow with it. ``found``: what it found."""
 
-    def __init__(self, stream: LineSource, signs: Sequence[Sign]) -> None:
+    def __init__(self, stream: ByteSource, signs: Sequence[Sign]) -> None:
         self.found = Findings()
         self._signs = signs
         self._log = LogLines(stream)
         self._buffers: dict[int | None, list[LogText]] = {}
 
-    def read(self) -> bool:
-        """Search the lines that have come; return whether there were any."""
+    def read(self, *, is_final: bool = True) -> bool:
+        """Search the lines that have come; return whether there were any.
+
+        *is_final*: the last line counts, although its end has not come.
+        """
         lines, size = self.found.lines, 0
-        for each in self._log:
+        for each in self._log.read(is_final=is_final):
             known = each.rank in self._buffers or len(self._buffers) <= MOST_RANKS
             self._buffers.setdefault(each.rank if known else None, []).append(each)
             size += len(each.text) + 1
@@ -78,7 +81,7 @@ class LogSearch:
         return self.found.lines > lines
 
 
-def search(stream: LineSource, signs: Sequence[Sign]) -> Findings:
+def search(stream: ByteSource, signs: Sequence[Sign]) -> Findings:
     """Return where the signs are in a log."""
     log = LogSearch(stream, signs)
     log.read()
@@ -115,10 +118,13 @@ class _Batch:
 
     def search(self, signs: Iterable[Sign], found: Findings) -> None:
         lower = self.text.lower()
+        words = "\n".join(set(WORD.findall(lower)))
         for sign in signs:
             if found.counts.get(sign.id, 0) >= _limit(sign):
                 continue
-            if sign.needles is not None and not any(needle in lower for needle in sign.needles):
+            if sign.needles is not None and not any(
+                word in words and needle in lower for needle, word in sign.words
+            ):
                 continue
             if sign.keep == "last":
                 self._last_match(sign, lower, found)

@@ -122,7 +122,7 @@ def _excerpt(place: str, context: Context) -> tuple[list[str], str, list[str]]:
 
 
 def _plain(line: bytes, context: Context) -> str:
-    text = "".join(each.text for each in LogLines(BytesIO(line)))
+    text = "".join(each.text for each in LogLines(BytesIO(line)).read())
     return redact(text, context.environ).text
 
 
