@@ -145,26 +145,25 @@ def _near(chunk: _Chunk) -> Iterator[_Piece]:
     """Yield the pieces of the lines that are near."""
     lines = chunk.text.removesuffix(b"\n").split(b"\n")
     numbers = range(len(lines))
-    yield from _pieces(
-        chunk, lines, numbers if chunk.near is None else compress(numbers, chunk.near)
-    )
+    near = numbers if chunk.near is None else compress(numbers, chunk.near)
+    for index in near:
+        yield from _pieces(chunk, index, lines[index])
 
 
 def _far(chunk: _Chunk | None) -> Iterator[_Piece]:
     """Yield the pieces of the last lines of a chunk that are not near."""
     if chunk is not None and chunk.near is not None:
-        near = chunk.near
-        lines = chunk.text.removesuffix(b"\n").split(b"\n")
-        last = range(max(0, len(lines) - _TAIL), len(lines))
-        yield from _pieces(chunk, lines, (index for index in last if not near[index]))
+        lines = chunk.text.removesuffix(b"\n").rsplit(b"\n", _TAIL)[-_TAIL:]
+        first = len(chunk.near) - len(lines)
+        for index, line in enumerate(lines, first):
+            if not chunk.near[index]:
+                yield from _pieces(chunk, index, line)
 
 
-def _pieces(chunk: _Chunk, lines: Sequence[bytes], indices: Iterable[int]) -> Iterator[_Piece]:
-    for index in indices:
-        line = lines[index]
-        for start in range(0, len(line) or 1, LONGEST):
-            begins = not start and (chunk.begins or index > 0)
-            yield chunk.first + index, line[start : start + LONGEST], begins
+def _pieces(chunk: _Chunk, index: int, line: bytes) -> Iterator[_Piece]:
+    for start in range(0, len(line) or 1, LONGEST):
+        begins = not start and (chunk.begins or index > 0)
+        yield chunk.first + index, line[start : start + LONGEST], begins
 
 
 def _texts(pieces: Iterable[_Piece]) -> Iterator[LogText]:
