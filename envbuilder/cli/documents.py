@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from ..commands.library import Kind
 
 
-_FOLDERS: dict[Kind, str] = {"recipe": ".", "site": "sites"}
-
-
 def _group(kind: Kind) -> Group:
     """Return the commands that recipes and sites share."""
     prefix = f"{kind}s"
@@ -56,12 +53,11 @@ def _group(kind: Kind) -> Group:
         cases: list[Path] = []
         documents = [file for file in files if not file.is_dir()]
         for folder in (file for file in files if file.is_dir()):
-            # lazy import: a file needs no search of logs
             from ..diagnosis.site_symptoms import check_cases
+            from ..documents.library import FOLDERS
 
-            own = replace(session.context, recipe_folders=(folder,))
-            cases += check_cases(folder, own)
-            documents += sorted((folder / _FOLDERS[kind]).glob("*.yaml"))
+            cases += check_cases(folder, replace(session.context, recipe_folders=(folder,)))
+            documents += sorted((folder / FOLDERS[kind]).glob("*.yaml"))
         value = run(kind, documents, session.context)
         value = value.model_copy(update={"good": (*value.good, *map(str, cases))})
         session.report.show(value, views.checked(value))

@@ -137,31 +137,31 @@ def diagnose(
 
 
 def _add_symptom(session: Session, place: str) -> None:
-    from ..diagnosis import view as views
-    from ..diagnosis.site_symptoms import SymptomText, add_symptom
+    from ..diagnosis.site_symptoms import add_symptom
     from ..errors import UsageError
     from .streams import pipe
 
     answers = []
     for title in ("cause", "fix", "source (a page or ticket; may be empty)"):
-        session.context.reporter.say(f"{title}:")
+        session.report.say(f"{title}:")
         answers.append(pipe().readline().decode("utf-8", "replace").strip())
-    if not all(answers[:2]):
+    cause, fix, source = answers
+    if not (cause and fix):
         raise UsageError("symptom.no-answer", "standard input has no cause or no fix")
-    value = add_symptom(place, SymptomText(*answers), session.context)
-    session.report.show(value, views.added_symptom(value))
+    value = add_symptom(place, cause, fix, source, session.context)
+    session.report.show(value, "\n".join(f"{name}: {text}" for name, text in value.items() if text))
 
 
 def _follow(session: Session, logs: list[str], options: dict[str, object]) -> Diagnosis:
-    """Show findings as they come; return what the logs say at their end, or at Ctrl-C."""
+    """Show findings as they come, and all of them at the end; Ctrl-C is an end, too."""
     from ..diagnosis import view as views
     from ..diagnosis.following import follow
     from ..errors import UsageError
     from .streams import pipe
 
-    for name in (name for name, value in options.items() if value):
+    if name := next((name for name, value in options.items() if value), None):
         raise UsageError("option.conflict", f"--follow and {name} cannot be combined")
-    shown: set[views.FindingKey] = set()
+    shown: set[str] = set()
     values = follow(logs, pipe(), session.context)
     value = next(values)
     try:
@@ -173,7 +173,7 @@ def _follow(session: Session, logs: list[str], options: dict[str, object]) -> Di
             value = next(values)
     except (StopIteration, Interrupted):
         pass
-    session.report.show(value, views.ending(value))
+    session.report.show(value, "\n" + views.diagnosis(value))
     return value
 
 

@@ -87,7 +87,9 @@ def places_of(logs: Sequence[Findings], index: SymptomIndex, facts: LogFacts) ->
     places = SymptomPlaces()
     for number, findings in enumerate(logs):
         matches: list[SymptomMatch] = []
-        refuted = _refuted(known, findings, facts)
+        refuting = (each for each in known if each.symptom.refutes)
+        refuting = (each for each in refuting if findings.hits.get(each.symptom.id))
+        refuted = {name for each in refuting for name in each.symptom.refutes}
         for symptom in known:
             confirming = _confirming(symptom, findings, facts)
             if confirming is None or symptom.id in refuted:
@@ -180,17 +182,6 @@ def _confirming(known: KnownSymptom, findings: Findings, facts: LogFacts) -> tup
         if facts.applies(name):
             confirming += facts.matches[name].about
     return tuple(confirming)
-
-
-def _refuted(known: Sequence[KnownSymptom], findings: Findings, facts: LogFacts) -> frozenset[str]:
-    """Return the symptoms that others refute in this log."""
-    return frozenset(
-        name
-        for each in known
-        if each.symptom.refutes and findings.hits.get(each.symptom.id)
-        if _confirming(each, findings, facts) is not None
-        for name in each.symptom.refutes
-    )
 
 
 def _overlap(one: Hit, other: Hit) -> bool:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 from .. import data
 from ..errors import DocumentError, Place, Problem, UsageError
@@ -23,73 +22,72 @@ from .conclusion import conclude
 from .index import SymptomIndex
 from .places import UNEXPLAINED
 from .reading import LogLines
-from .search import Hit, search
-from .values import AddedSymptom, Symptomatic
-from .words import line_pattern, search_words
+from .search import search
+from .words import line_pattern
 
-SYMPTOMS = Path("knowledge") / "symptoms.yaml"
 CASES = Path("knowledge") / "cases"
 """A case is a log ID.log, or ID--ANYTHING.log, whose first finding is the symptom ID."""
 _AROUND = 2
 _LEAST_LETTERS = 8
-_ID_WORDS = 4
-_LIST = re.compile(r"^symptoms:[ \t]*(?:#.*)?\n(?P<indent> *)(?=- )", re.MULTILINE)
+_LIST = re.compile(r"^symptoms:[ \t]*\n(?=(?P<indent> *))", re.MULTILINE)
 
 
-class SymptomText(NamedTuple):
-    """What a person says of a line: why it comes, what to do, the page or ticket that states it."""
-
-    cause: str
-    fix: str
-    source: str
-
-
-def add_symptom(place: str, text: SymptomText, context: Context) -> AddedSymptom:
+def add_symptom(place: str, cause: str, fix: str, source: str, context: Context) -> dict[str, str]:
     """Write a symptom for the line LOG:LINE, and its case, into the site's folder.
 
-    Errors that counted at this line are refuted by it. Raises UsageError if there is no such line
-    or folder, or if the symptom would not be the first finding of its case.
+    Known errors of this line are refuted by it. Returns the id and the files. Raises UsageError if
+    there is no such line or folder, or if the symptom would not be the first finding of its case.
     """
-    folder = _site_folder(context)
+    folder, knowledge = _site_folder(context), context.knowledge
+    path = folder / "knowledge" / "symptoms.yaml"
     before, line, after = _excerpt(place, context)
-    path = folder / SYMPTOMS
     pattern = line_pattern(line)
-    if len(re.sub(r"[^A-Za-z]", "", pattern)) < _LEAST_LETTERS:
+    if len(re.findall("[A-Za-z]", pattern)) < _LEAST_LETTERS:
         raise UsageError("symptom.no-words", f"line {shown(line, 80)} has too few words to search")
-    symptom = Symptom(
-        id=_new_id(line, context.knowledge),
-        pattern=pattern,
-        cause=text.cause,
-        hint=text.fix,
-        refutes=_errors_at(line, context.knowledge),
-        sources=(text.source,) if text.source else (),
-    )
-    case = _case(symptom, [[*before, line, *after], [line]], context.knowledge)
+    row = {
+        "id": _new_id(line, {symptom.id for symptom in knowledge.symptoms}),
+        "pattern": pattern,
+        "cause": cause,
+        "hint": fix,
+        "refutes": [name for name in _ids([line], knowledge) if name != UNEXPLAINED],
+        "sources": [source] if source else [],
+    }
+    symptom = Symptom(**row)
+    new = knowledge.model_copy(update={"symptoms": (symptom, *knowledge.symptoms)})
+    cases = ([*before, line, *after], [line])
+    case = next((case for case in cases if _ids(case, new)[:1] == [symptom.id]), None)
+    text = path.read_text(encoding="utf-8") if path.exists() else "schema: 1\nsymptoms:\n"
+    rows = _LIST.search(text)
+    if case is None or rows is None:
+        reason = "another finding is first in this line" if rows else f"{path} has no list of rows"
+        raise UsageError("symptom.not-written", reason)
+    added = yaml_text([{name: value for name, value in row.items() if value}])
+    indented = "".join(f"{rows['indent']}{each}\n" for each in added.splitlines())
     case_path = folder / CASES / f"{symptom.id}.log"
     case_path.parent.mkdir(parents=True, exist_ok=True)
-    written = path.read_text(encoding="utf-8") if path.exists() else "schema: 1\nsymptoms:\n"
-    new_text = _with_row(written, symptom, path)
-    write_atomically(case_path, case, is_new=True)
-    write_atomically(path, new_text)
-    return AddedSymptom(id=symptom.id, file=str(path), case=str(case_path), refutes=symptom.refutes)
+    write_atomically(case_path, "\n".join([*case, ""]), is_new=True)
+    write_atomically(path, text[: rows.end()] + indented + text[rows.end() :])
+    refuted = ", ".join(symptom.refutes)
+    return {"id": symptom.id, "row": str(path), "case": str(case_path), "refutes": refuted}
 
 
 def check_cases(folder: Path, context: Context) -> tuple[Path, ...]:
     """Return the cases of a site's folder, whose knowledge *context* has. Raises DocumentError."""
     cases = tuple(sorted((folder / CASES).glob("*.log")))
-    symptoms = {symptom.id for symptom in context.knowledge.symptoms}
     problems = []
     for path in cases:
         name = path.stem.partition("--")[0]
-        first = _first_finding(path.read_bytes(), context.knowledge)
-        message = None
-        if name not in symptoms:
-            message = "symptom.unknown", f"there is no symptom {shown(name)}"
-        elif first is None or first.id != name:
-            other = f"'{first.id}'" if first else "nothing"
-            message = "symptom.case-differs", f"the first finding is {other}, not '{name}'"
-        if message:
-            problems.append(Problem(*message, Place(str(path), 1, 1)))
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        first = next(iter(_ids(lines, context.knowledge)), "nothing")
+        if first != name:
+            message = f"the first finding is '{first}', not '{shown(name)}'"
+            problems.append(Problem("symptom.case-differs", message, Place(str(path), 1, 1)))
+    known = context.knowledge
+    ids = {row.id for row in known.symptoms} | {row.id for row in known.advisories}
+    for symptom in known.symptoms:
+        for name in set(symptom.refutes) - ids:
+            message = f"{symptom.id} refutes '{shown(name)}', which does not exist"
+            problems.append(Problem("symptom.unknown", message))
     if problems:
         raise DocumentError(tuple(problems))
     return cases
@@ -117,65 +115,19 @@ def _excerpt(place: str, context: Context) -> tuple[list[str], str, list[str]]:
     index = int(number) - 1 - first
     if index >= len(lines):
         raise UsageError("symptom.no-line", f"{shown(name, 200)} has no line {number}")
-    texts = [_plain(line, context) for line in lines]
+    plain = ("".join(part.text for part in LogLines(BytesIO(line)).read()) for line in lines)
+    texts = [redact(text, context.environ).text for text in plain]
     return texts[:index], texts[index], texts[index + 1 :]
 
 
-def _plain(line: bytes, context: Context) -> str:
-    text = "".join(each.text for each in LogLines(BytesIO(line)).read())
-    return redact(text, context.environ).text
-
-
-def _new_id(line: str, knowledge: Knowledge) -> str:
-    hit = Hit(1, 1, None, (line,), (), (), {})
-    words = re.findall(r"[a-z0-9]+", search_words(hit).lower())[:_ID_WORDS]
-    name = "-".join(words)[:60]
-    ids = {symptom.id for symptom in knowledge.symptoms}
+def _new_id(line: str, ids: set[str]) -> str:
+    name = "-".join(re.findall(r"[a-z]{2,}", line.lower())[:4])[:60]
     names = (name, *(f"{name}-{number}" for number in range(2, len(ids) + 3)))
     return next(each for each in names if each not in ids)
 
 
-def _errors_at(line: str, knowledge: Knowledge) -> tuple[str, ...]:
-    """Return the known errors that a line has."""
+def _ids(lines: Iterable[str], knowledge: Knowledge) -> list[str]:
+    """Return the findings of a log, the first one first."""
     index = SymptomIndex(knowledge)
-    found = conclude(["log"], [search(BytesIO(line.encode()), index.signs)], index)
-    return tuple(
-        finding.id
-        for finding in found.findings
-        if finding.severity == "error" and finding.id != UNEXPLAINED
-    )
-
-
-def _first_finding(log: bytes, knowledge: Knowledge) -> Symptomatic | None:
-    index = SymptomIndex(knowledge)
-    return next(iter(conclude(["log"], [search(BytesIO(log), index.signs)], index).findings), None)
-
-
-def _case(symptom: Symptom, excerpts: Sequence[Sequence[str]], knowledge: Knowledge) -> str:
-    """Return the first of some excerpts whose first finding is the symptom."""
-    new = knowledge.model_copy(update={"symptoms": (symptom, *knowledge.symptoms)})
-    first = None
-    for lines in excerpts:
-        case = "\n".join(lines) + "\n"
-        first = _first_finding(case.encode(), new)
-        if first and first.id == symptom.id:
-            return case
-    other = f"'{first.id}' is" if first else "there is no finding"
-    raise UsageError("symptom.not-first", f"{other} first in this line, not the new symptom")
-
-
-def _with_row(text: str, symptom: Symptom, path: Path) -> str:
-    """Return a file of symptoms with another one, which stands first."""
-    plain = symptom.plain()
-    kept = ("id", "pattern", "cause", "hint", "refutes", "sources")
-    row = yaml_text([{name: plain[name] for name in kept if plain.get(name)}])
-    if text.endswith("symptoms:\n"):
-        return text + "".join(f"  {line}\n" for line in row.splitlines())
-    place = _LIST.search(text)
-    if place is None:
-        raise UsageError(
-            "symptom.cannot-insert", f"{shown(str(path), 200)} has no list 'symptoms:' of rows"
-        )
-    indented = "".join(f"{place['indent']}{line}\n" for line in row.splitlines())
-    start = place.start("indent")
-    return text[:start] + indented + text[start:]
+    log = search(BytesIO("\n".join(lines).encode()), index.signs)
+    return [finding.id for finding in conclude(["log"], [log], index).findings]

@@ -84,12 +84,3 @@ class Diagnosis(Document):
     ranks_differ: Line | None = Field(
         default=None, description="Which rank failed first, or reports another error."
     )
-
-
-class AddedSymptom(Document):
-    """A row of a site's symptoms that was written, with the case that shows it."""
-
-    id: Line
-    file: Line = Field(description="The site's file of symptoms.")
-    case: Line = Field(description="The log that shows it: the line, and those around it.")
-    refutes: tuple[Line, ...] = Field(description="The symptoms that counted at this line before.")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..text import counted, filled
 from ..views.layout import joined
 from .places import UNEXPLAINED
-from .values import AddedSymptom, Diagnosis, LogPlace, Symptomatic
+from .values import Diagnosis, LogPlace, Symptomatic
 
 # So many findings are shown whole, and so many lines of each; --all shows the rest.
 MOST_WHOLE = 3
@@ -45,35 +45,14 @@ def diagnosis(value: Diagnosis, *, everything: bool = False) -> Iterator[str]:
 
 
 @joined
-def added_symptom(value: AddedSymptom) -> Iterator[str]:
-    """Return which files were written, and which symptoms no longer count at the line."""
-    yield f"symptom {value.id}"
-    yield f"  row: {value.file}"
-    yield f"  case: {value.case}"
-    if value.refutes:
-        yield f"  refutes: {', '.join(value.refutes)}"
-
-
-FindingKey = tuple[str, str | None, str]
-
-
-@joined
-def new_findings(value: Diagnosis, shown: set[FindingKey]) -> Iterator[str]:
+def new_findings(value: Diagnosis, shown: set[str]) -> Iterator[str]:
     """Return the findings that are not in *shown*, and add them to it."""
     lines = {log.log: log.lines for log in value.logs}
     for finding in value.findings:
-        key = (finding.id, finding.source, finding.severity)
+        key = f"{finding.id} {finding.source} {finding.severity}"
         if key not in shown:
             shown.add(key)
             yield from _whole(finding, everything=False, lines=lines)
-
-
-@joined
-def ending(value: Diagnosis) -> Iterator[str]:
-    """Return what logs say when they no longer grow: which rank failed first, how many findings."""
-    if value.ranks_differ:
-        yield from filled("ranks    ", value.ranks_differ)
-    yield _ending(value)
 
 
 def _known_bad(value: Diagnosis) -> Iterator[str]:

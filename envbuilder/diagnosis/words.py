@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import accumulate
 
 from ..knowledge.log_sources import LibraryName, library_name
 from ..knowledge.symptoms import Symptom
@@ -12,7 +13,8 @@ from ..text import shown
 from .search import Hit
 
 _MOST_WORDS = 12
-_LONGEST_PATTERN = 400
+_LONGEST = 400
+_GAP = ".{0,80}?"
 # Text that differs between runs: times, tags of ranks, addresses, places in sources, numbers.
 _VARYING = re.compile(
     r"\d{4}-\d\d-\d\d[T ][\d:.,]+|\[[^\]\s]*\d[^\]]*\]|\S+:\d+:\d+|0x[0-9a-f]+|"
@@ -39,15 +41,10 @@ def search_words(hit: Hit) -> str:
 
 def line_pattern(text: str) -> str:
     """Return an expression for the lines that differ from this one only in what varies."""
-    parts = (" ".join(part.split()) for part in _VARYING.split(text))
-    pattern = ""
-    for part in filter(None, parts):
-        words = re.sub(r"\d+", r"\\d+", re.escape(part).replace(r"\ ", " +"))
-        longer = f"{pattern}.{{0,80}}?{words}" if pattern else words
-        if len(longer) > _LONGEST_PATTERN:
-            break
-        pattern = longer
-    return pattern
+    parts = [re.escape(" ".join(part.split())) for part in _VARYING.split(text)]
+    words = [re.sub(r"\d+", r"\\d+", part.replace(r"\ ", " +")) for part in parts if part]
+    lengths = accumulate(len(each) + len(_GAP) for each in words)
+    return _GAP.join(each for each, end in zip(words, lengths, strict=True) if end <= _LONGEST)
 
 
 def name_libraries(
