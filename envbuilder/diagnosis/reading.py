@@ -12,9 +12,6 @@ from typing import NamedTuple, Protocol
 LONGEST = 4000
 # So many bytes are read at once.
 _SIZE = 1 << 18
-# New ranks are looked for in so many chunks, then in one of so many.
-_EVERY = 64
-_SAMPLE = 8
 # A line that was there so often is repeated. So many texts are known.
 REPEATED = 1000
 _MOST_SHAPES = 100_000
@@ -63,7 +60,6 @@ class LogLines:
         self._stream = stream
         self._rest = b""
         self._begins = True
-        self._chunks = 0
         self._shapes: Counter[bytes] = Counter()
         self._tags: set[bytes] = set()
 
@@ -117,10 +113,7 @@ class LogLines:
         return near
 
     def _of_new_ranks(self, text: bytes) -> list[int]:
-        """Return the lines of ranks that no earlier chunk has; later chunks are samples."""
-        self._chunks += 1
-        if self._chunks > _EVERY and self._chunks % _SAMPLE:
-            return []
+        """Return the lines of ranks that no earlier chunk has."""
         tags = set(_TAGS.findall(b"\n" + text))
         new = tuple(tags - self._tags)
         if not new or len(self._tags) > MOST_RANKS:
