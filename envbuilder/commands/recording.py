@@ -17,18 +17,10 @@ from ..documents.source import read as read_source
 from ..errors import UsageError
 from ..formats.writing import yaml_text
 from ..knowledge.ageing import outdated_ends, recorded_releases
+from ..knowledge.components import Existing
 from ..knowledge.matching import rows as all_rows
 from ..knowledge.ranges import ANY_VERSION, matches, sort_key, version
-from ..knowledge.rows import (
-    Advisory,
-    Coupling,
-    Existing,
-    Knowledge,
-    Ranges,
-    Row,
-    Selection,
-    Selector,
-)
+from ..knowledge.rows import Advisory, Coupling, Knowledge, Ranges, Row, Selection, Selector
 from ..knowledge.terms import Origin
 from ..model.outcome import RecordResult
 from ..resolve.facts import Facts

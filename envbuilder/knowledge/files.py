@@ -9,21 +9,9 @@ from pydantic import Field
 
 from ..base import Day, Document, Line, Name, VariableName
 from .channels import Channel, SourceTrees
+from .components import Component, CudaDriver, Existing, Release, WheelBuild
 from .log_sources import LibraryName, LogSource
-from .rows import (
-    STEMS,
-    Advisory,
-    Component,
-    Coupling,
-    CudaDriver,
-    Existing,
-    Flag,
-    FlagRule,
-    Generation,
-    Release,
-    ToolchainKind,
-    WheelBuild,
-)
+from .rows import STEMS, Advisory, Coupling, Flag, FlagRule, Generation, ToolchainKind
 from .symptoms import Symptom
 from .terms import PlainVersion
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from ..errors import BuildError
 from ..knowledge.artifacts import Artifact, CondaArchive, GitTree, IndexFile, Sdist, Wheel
-from ..knowledge.rows import Component
+from ..knowledge.components import Component
 from ..model.plan import Lock, Plan, SourceBuild
 from ..model.recipe import Recipe
 from ..target_tools.files import file_name, sha256_of

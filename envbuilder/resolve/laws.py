@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..knowledge.components import Release
 from ..knowledge.releases import admits, fit_text, glibc_suffices, has_wheels_for
-from ..knowledge.rows import Coupling, Knowledge, Release
+from ..knowledge.rows import Coupling, Knowledge
 from .explain import one_provider
 from .facts import Facts
 from .pool import Pool

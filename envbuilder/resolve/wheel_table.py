@@ -12,10 +12,11 @@ from itertools import combinations
 from typing import NamedTuple
 
 from ..knowledge.channels import CHANNEL_ORIGINS
+from ..knowledge.components import Release
 from ..knowledge.conditions import Value
 from ..knowledge.names import package_names
 from ..knowledge.ranges import sort_key
-from ..knowledge.rows import Advisory, Coupling, Knowledge, Release
+from ..knowledge.rows import Advisory, Coupling, Knowledge
 from ..knowledge.terms import GpuVendor
 from ..knowledge.wheels import WheelFacts, has_code_for, needed_driver, vendor_of
 from ..target_tools.names import normalize
