@@ -1,4 +1,4 @@
-"""``knowledge record``: what checkouts of EasyBuild and Spack state, as data to accept or refuse.
+"""``knowledge record``: what EasyBuild, Spack and release notes state, as data to accept or refuse.
 
 Releases become ``versions.yaml`` of a folder of knowledge. Statements become drafts of rows, which
 a person moves to ``advisories.yaml`` or ``couplings.yaml``. Contradictions are combinations that
@@ -28,7 +28,13 @@ from ..resolve.verdicts import StackFacts, match
 from ..target_tools.files import make_folder
 from ..text import shown
 from ..workflow.context import Context
-from .source_contents import ComponentStatement, SourceContents, read_checkout, read_index
+from .source_contents import (
+    ComponentStatement,
+    ReleaseNote,
+    SourceContents,
+    read_checkout,
+    read_index,
+)
 
 _HEAD = "# Written by: envbuild knowledge record\n"
 _DRAFTS = "{}.drafts.yaml"
@@ -171,6 +177,18 @@ def _drafts(
         if verdict == "new":
             draft = _draft(claim, contents, knowledge, today)
             drafts.setdefault(draft["id"], draft)
+    for note in contents.notes:
+        draft, selections = _note_draft(note, contents, knowledge, today)
+        same = by_pair.get(frozenset(selections), ())
+        known = any(_selections(row) == selections for row in same)
+        bounds, releases = (
+            selections[note.component],
+            _releases(note.component, contents, knowledge),
+        )
+        empty = not any(matches(each, str(bounds)) for each in releases)
+        counts["without effect" if empty else "known" if known else "new"] += 1
+        if not known and not empty:
+            drafts.setdefault(draft["id"], draft)
     return counts, list(drafts.values()), contradictions
 
 
@@ -260,8 +278,6 @@ def _draft(
 ) -> dict[str, Any]:
     """Return a row as a person would write it."""
     name, other, statement = claim.component, claim.other, claim.statement
-    words = (name, statement.bounds, other, statement.package_bounds, str(statement.forbids))
-    digest = hashlib.sha256(" ".join(words).encode()).hexdigest()[:8].upper()
     bounds = _range(name, statement.bounds, contents, knowledge)
     of_other = _range(other, statement.package_bounds, contents, knowledge)
     own: Any = bounds
@@ -269,7 +285,8 @@ def _draft(
         own = {"range": bounds, "origin": [*_BUILT]}
     # Neither modules nor packages of an index are built again.
     severity = "info" if statement.build else "warning"
-    draft: dict[str, Any] = {"id": f"SPACK-{digest}", "severity": severity}
+    words = (name, statement.bounds, other, statement.package_bounds, str(statement.forbids))
+    draft: dict[str, Any] = {"id": _id("SPACK", *words), "severity": severity}
     if statement.forbids:
         draft |= {"component": other, "affected": of_other, "beside": {name: own}}
         draft["summary"] = f"Spack does not build {name} {bounds} with it"
@@ -277,14 +294,51 @@ def _draft(
         draft |= {"given": {name: own}, "needs": {other: of_other}}
         draft["summary"] = f"Spack builds {name} {bounds} with {other} {of_other}"
     open_names = {name: bounds, **({other: of_other} if statement.forbids else {})}
+    draft |= _confirmation(open_names, contents, knowledge, today)
+    return {**draft, "evidence": "packager", "sources": [claim.source]}
+
+
+def _note_draft(
+    note: ReleaseNote, contents: SourceContents, knowledge: Knowledge, today: str
+) -> tuple[dict[str, Any], dict[str, Ranges]]:
+    """Return a row for a statement of release notes, and the ranges of its components.
+
+    A fix of 4.1.5 is about 4.1.0 and later; one in the first release of a series about all before.
+    """
+    name, statement = note.component, note.statement
+    release, releases = statement.release, _releases(name, contents, knowledge)
+    row: dict[str, Any] = {"id": _id("NOTES", name, *statement), "severity": "warning"}
+    selections: dict[str, Ranges] = {name: f"=={release}"}
+    if statement.kind == "fixed":
+        of_series = f">={release.rpartition('.')[0]}.0,<{release}"
+        same = any(matches(each, of_series) for each in releases)
+        selections = {name: of_series if same else f"<{release}"}
+    if note.other is None:
+        row |= {"component": name, "affected": selections[name]}
+    else:
+        selections = {name: f">={release}", note.other: f">={statement.version}"}
+        row |= {"given": {name: selections[name]}, "needs": {note.other: selections[note.other]}}
+    row |= {"summary": shown(statement.text, 100)}
+    row |= {"fix": f"{name} {release}"} if statement.kind == "fixed" else {}
+    row |= _confirmation({name: str(selections[name])}, contents, knowledge, today)
+    return {**row, "evidence": "source-statement", "sources": [note.source]}, selections
+
+
+def _id(prefix: str, *words: object) -> str:
+    digest = hashlib.sha256(" ".join(map(str, words)).encode()).hexdigest()
+    return f"{prefix}-{digest[:8].upper()}"
+
+
+def _confirmation(
+    ranges: Mapping[str, str], contents: SourceContents, knowledge: Knowledge, today: str
+) -> dict[str, Any]:
+    """Return the last release of each component whose range has no upper end."""
     confirmed = {
         each: max(contents.releases.get(each) or recorded_releases(knowledge, each), key=sort_key)
-        for each, text in open_names.items()
+        for each, text in ranges.items()
         if text == ANY_VERSION or not any(sign in text for sign in ("<", "=="))
     }
-    if confirmed:
-        draft |= {"confirmed-to": confirmed, "confirmed": today}
-    return {**draft, "evidence": "packager", "sources": [claim.source]}
+    return {"confirmed-to": confirmed, "confirmed": today} if confirmed else {}
 
 
 def _range(name: str, bounds: str, contents: SourceContents, knowledge: Knowledge) -> str:

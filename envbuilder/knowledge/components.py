@@ -117,6 +117,10 @@ class Component(Document):
         description="Whether sites build it for their network and GPUs. A plan that takes it from "
         "an index or channel although the site has a module of it prints a warning.",
     )
+    release_notes: tuple[Line, ...] = Field(
+        default=(),
+        description="Its release notes: the name of its repository, and a pattern of files in it.",
+    )
     horovod: HorovodPart | None = None
     collectives: Collectives | None = None
 

@@ -98,7 +98,7 @@ def recorded(value: RecordResult) -> Iterator[str]:
     yield f"releases: {value.releases}, new: {value.new_releases}"
     if value.statements:
         counts = ", ".join(f"{name}: {count}" for name, count in value.statements.items())
-        yield from filled("", f"statements of Spack about two components: {counts}", 2)
+        yield from filled("", f"statements: {counts}", 2)
     if value.shipped:
         yield f"combinations that EasyBuild ships: {value.shipped}"
     yield from ("", "contradictions:") if value.contradictions else ()
