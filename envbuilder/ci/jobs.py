@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
 from ..model.places import REGISTRY
-from ..model.site import Runner
+from ..model.site import Runner, Site
 from ..workflow.matrix import Matrix, MatrixRow
 from ..workflow.options import ImageOptions
 from ..workflow.places import module_tree
@@ -24,6 +24,8 @@ _BUNDLE = "bundle"
 # And an image, with its lock, manifest and records.
 _IMAGE = "image"
 _FINDINGS, _SBOM, _PROVENANCE = "findings.xml", "sbom.cdx.json", "provenance.json"
+# Clones that the weekly job reads, and how the URL of a package index ends (PEP 503).
+_SOURCES, _INDEX = "sources", "/simple"
 # Of the candidates that were published since, one is kept for a week, to compare with.
 _KEPT = ("--keep", "1", "--older-than", "7")
 
@@ -40,9 +42,31 @@ def pipeline(matrix: Matrix, folders: Sequence[Path], *, emulate: bool) -> Pipel
         jobs=(
             *(job for row in rows for job in row.day()),
             *(job for row in rows for job in row.night()),
+            *_record(matrix.site),
         ),
         refused=tuple(_refused(matrix)),
     )
+
+
+def _record(site: Site) -> Iterator[PipelineJob]:
+    """Yield the weekly job that records what others state; a person accepts its drafts."""
+    folder = f"{FOLDER}/{_SOURCES}"
+    checkouts = {
+        url: f"{folder}/{url.rstrip('/').rpartition('/')[2].removesuffix('.git')}"
+        for url in site.ci.record
+        if not url.rstrip("/").endswith(_INDEX)
+    }
+    job = PipelineJob("record", "knowledge", site.arch[0], (), site.ci.build, when="weekly")
+    output = f"{job.folder}/knowledge"
+    words = [checkouts.get(url, url) for url in site.ci.record]
+    clones = (["git", "clone", "--depth", "1", url, path] for url, path in checkouts.items())
+    if words:
+        yield replace(
+            job,
+            commands=(Command(("knowledge", "record", *words, "--output", output)),),
+            makes=(output,),
+            before=(f"rm -rf {folder}", *map(shlex.join, clones)),
+        )
 
 
 def _refused(matrix: Matrix) -> Iterator[str]:
