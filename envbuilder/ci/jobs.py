@@ -56,17 +56,13 @@ def _record(site: Site) -> Iterator[PipelineJob]:
         for url in site.ci.record
         if not url.rstrip("/").endswith(_INDEX)
     }
-    job = PipelineJob("record", "knowledge", site.arch[0], (), site.ci.build, when="weekly")
-    output = f"{job.folder}/knowledge"
     words = [checkouts.get(url, url) for url in site.ci.record]
     clones = (["git", "clone", "--depth", "1", url, path] for url, path in checkouts.items())
-    if words:
-        yield replace(
-            job,
-            commands=(Command(("knowledge", "record", *words, "--output", output)),),
-            makes=(output,),
-            before=(f"rm -rf {folder}", *map(shlex.join, clones)),
-        )
+    output = f"{FOLDER}/knowledge-{site.arch[0]}/knowledge"
+    command = Command(("knowledge", "record", *words, "--output", output))
+    job = PipelineJob("record", "knowledge", site.arch[0], (command,), site.ci.build, when="weekly")
+    before = (f"rm -rf {folder}", *map(shlex.join, clones))
+    yield from [replace(job, makes=(output,), before=before)] if words else []
 
 
 def _refused(matrix: Matrix) -> Iterator[str]:

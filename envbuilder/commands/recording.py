@@ -8,7 +8,7 @@ EasyBuild ships or Spack admits, and that rows refuse.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,10 @@ from ..errors import UsageError
 from ..formats.writing import yaml_text
 from ..knowledge.ageing import outdated_ends, recorded_releases
 from ..knowledge.components import Existing
+from ..knowledge.matching import ranges as row_ranges
 from ..knowledge.matching import rows as all_rows
 from ..knowledge.ranges import ANY_VERSION, matches, sort_key, version
-from ..knowledge.rows import Advisory, Coupling, Knowledge, Ranges, Row, Selection, Selector
+from ..knowledge.rows import Coupling, Knowledge, Ranges, Row
 from ..knowledge.terms import Origin
 from ..model.outcome import RecordResult
 from ..resolve.facts import Facts
@@ -56,7 +57,8 @@ def record(sources: Sequence[str], output: Path, context: Context) -> RecordResu
             read_index(source, before, knowledge, contents, context)
         else:
             read_checkout(context.path(source), knowledge, contents)
-    new, versions = _new_releases(contents, _existing(before), knowledge)
+    existing = {name: each["versions"] for name, each in before.get("existing", {}).items()}
+    new, versions = _new_releases(contents, existing, knowledge)
     on_index = sum(map(len, contents.on_index.values()))
     today = context.clock().date().isoformat()
     by_verdict, drafts, against = _drafts(contents, knowledge, today)
@@ -105,10 +107,6 @@ def _outdated(versions: Mapping[str, list[str]], knowledge: Knowledge) -> Iterat
     for end in outdated_ends(now):
         limit = end.confirmed_to or "no release"
         yield f"{end.row.id}: confirmed to {end.component} {limit}, {len(end.later)} later"
-
-
-def _existing(before: Mapping[str, Any]) -> Mapping[str, list[str]]:
-    return {name: each["versions"] for name, each in before.get("existing", {}).items()}
 
 
 def _written_versions(path: Path) -> Mapping[str, Any]:
@@ -165,7 +163,7 @@ def _drafts(
     by_pair: dict[frozenset[str], list[Row]] = {}
     for row in all_rows(knowledge):
         if row.replaced_by is None:
-            by_pair.setdefault(frozenset(_selections(row)), []).append(row)
+            by_pair.setdefault(frozenset(row_ranges(row)), []).append(row)
     drafts: dict[str, dict[str, Any]] = {}
     for claim in contents.statements:
         rows = by_pair.get(frozenset((claim.component, claim.other)), ())
@@ -180,7 +178,7 @@ def _drafts(
     for note in contents.notes:
         draft, selections = _note_draft(note, contents, knowledge, today)
         same = by_pair.get(frozenset(selections), ())
-        known = any(_selections(row) == selections for row in same)
+        known = any(row_ranges(row) == selections for row in same)
         bounds, releases = (
             selections[note.component],
             _releases(note.component, contents, knowledge),
@@ -207,7 +205,12 @@ def _verdict(
     ships and that it refuses.
     """
     own, others = claim.component, _releases(claim.other, contents, knowledge)
-    against = set(_refused_files(claim, contents))
+    against = {
+        each.file
+        for each in contents.shipped
+        if {own, claim.other} <= each.versions.keys()
+        and claim.refuses(each.versions[own], each.versions[claim.other])
+    }
     # All statements about two components hold together.
     same = [each for each in contents.statements if each[:2] == claim[:2]]
     refused = known = 0
@@ -230,47 +233,22 @@ def _verdict(
     return ("known" if known == refused else "new"), ()
 
 
-def _refused_files(claim: ComponentStatement, contents: SourceContents) -> Iterator[str]:
-    """Yield the easyconfigs whose combination a statement refuses."""
-    for shipped in contents.shipped:
-        versions = shipped.versions
-        present = claim.component in versions and claim.other in versions
-        if present and claim.refuses(versions[claim.component], versions[claim.other]):
-            yield shipped.file
-
-
 def _releases(name: str, contents: SourceContents, knowledge: Knowledge) -> list[str]:
     known = {*recorded_releases(knowledge, name), *contents.releases.get(name, ())}
     return sorted(known, key=sort_key)
 
 
-def _selections(row: Row) -> dict[str, Ranges]:
-    """Return the ranges of the components of a row."""
-    chosen: dict[str, Selection] = {}
-    own: dict[str, Ranges] = {}
-    if isinstance(row, Advisory):
-        chosen, own = dict(row.beside), {row.component: row.affected}
-    elif isinstance(row, Coupling):
-        chosen = {**row.given, **row.needs}
-    ranges = {n: one.range if isinstance(one, Selector) else one for n, one in chosen.items()}
-    return {**ranges, **own}
-
-
 def _refuses(row: Row, versions: Mapping[str, str]) -> bool:
     """Whether a row is about these releases, whatever its condition."""
     inside = {
-        name: any(matches(versions[name], each) for each in _several(ranges))
-        for name, ranges in _selections(row).items()
+        name: any(matches(versions[name], each) for each in ([of] if isinstance(of, str) else of))
+        for name, of in row_ranges(row).items()
     }
     if isinstance(row, Coupling):
         return all(inside[name] for name in row.given) and not all(
             inside[name] for name in row.needs
         )
     return all(inside.values())
-
-
-def _several(ranges: Ranges) -> Iterable[str]:
-    return (ranges,) if isinstance(ranges, str) else ranges
 
 
 def _draft(

@@ -99,11 +99,8 @@ def read_checkout(source: Path, knowledge: Knowledge, contents: SourceContents) 
 
 def _read_easyconfigs(source: Path, knowledge: Knowledge, contents: SourceContents) -> None:
     aliases = stems(knowledge.components)
-    modules = {
-        name: component
-        for component, known in knowledge.components.items()
-        for name in known.modules
-    }
+    components = knowledge.components.items()
+    modules = {name: component for component, known in components for name in known.modules}
     for path in sorted((source / _EASYCONFIGS).glob("*/*/*.eb")):
         name = path.parent.name
         said = (

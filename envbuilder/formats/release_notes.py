@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-NoteKind = Literal["known issue", "requires", "fixed"]
-
 _HEADING = re.compile(
     r"[\s#=*]*(?:[A-Z][A-Za-z ]{0,20}?\s|Changes in )?[\[(]?v?(?P<release>\d+(?:\.\d+)+)(?:-\d+)?"
     r"[\])]?(?:[\s,:-]+(?:Release Notes?|[\[(]?[A-Z0-9].{0,40}))?[\s=*]*"
@@ -25,19 +23,19 @@ _NAME = r"(?P<name>[A-Z][A-Za-z0-9]*(?: MPI)?)"
 _LATER = (
     r"(?:\+|,? (?:or|and) (?:later|newer|higher|above))? (?:is|are) (?:now )?(?:required|needed)"
 )
-_ENDS = (
-    r"(?i:\b(?:no longer supports?|drop(?:s|ped)?(?: support (?:for|of))?|removed? support for))"
-)
 _REQUIRES = (
     re.compile(
         rf"(?<!optionally )(?i:\brequires?) (?:at least )?{_NAME} (?:version )?(?:>= ?)?v?"
         rf"{_VERSION}"
     ),
     re.compile(rf"\b{_NAME} (?:version )?(?:>= ?)?v?{_VERSION}{_LATER}"),
-    re.compile(rf"{_ENDS} {_NAME} (?:versions? )?(?:older than|before|prior to|<) v?{_VERSION}"),
+    # Without ``before``: the last release that is not supported, not the first that is.
+    re.compile(
+        r"(?i:\b(?:no longer supports?|drop(?:s|ped)?(?: support (?:for|of))?|removed? support for)"
+        rf") {_NAME} (?:versions? )?(?P<before>(?:older than|before|prior to|<) )?v?{_VERSION}"
+        r"(?! ?(?:\+|-|or later))"
+    ),
 )
-# The last release that is no longer supported, not the first that is.
-_UNSUPPORTED = re.compile(rf"{_ENDS} {_NAME} (?:versions? )?v?{_VERSION}(?! ?(?:\+|-|or later))")
 _FIX = re.compile(r"(?:[\w/.-]+: )*(?:fix(?:e[sd])?|resolved?)\b", re.IGNORECASE)
 _FAULT = re.compile(
     r"\b(?:hang|deadlock|crash|segfault|segmentation fault|corrupt|race condition|incorrect result|"
@@ -52,7 +50,7 @@ class NoteStatement(NamedTuple):
     ``name``: what it requires, as written, from ``version`` on; '' for an issue or a fix.
     """
 
-    kind: NoteKind
+    kind: Literal["known issue", "requires", "fixed"]
     release: str
     text: str
     line: int
@@ -103,8 +101,8 @@ def _statements(release: str, line: int, is_known: bool, text: str) -> Iterator[
         return
     named = next((each for form in _REQUIRES if (each := form.search(text))), None)
     if named:
-        yield NoteStatement("requires", release, text, line, named["name"], named["version"])
-    elif ended := _UNSUPPORTED.search(text):
-        *parts, last = ended["version"].split(".")
-        first = ".".join([*parts, str(int(last) + 1)])
-        yield NoteStatement("requires", release, text, line, ended["name"], first)
+        *parts, last = named["version"].split(".")
+        if named.re is _REQUIRES[-1] and not named["before"]:
+            last = str(int(last) + 1)
+        version = ".".join([*parts, last])
+        yield NoteStatement("requires", release, text, line, named["name"], version)

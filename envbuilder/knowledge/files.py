@@ -16,19 +16,21 @@ from .symptoms import Symptom
 from .terms import PlainVersion
 
 
-class Components(Document):
+class _File(Document):
     schema_: Literal[1] = Field(alias="schema")
+
+
+class Components(_File):
     components: dict[Name, Component]
 
 
-class Versions(Document):
+class Versions(_File):
     """The known releases, as of *recorded*.
 
     ``releases``: releases on the Python package index, with the facts that an installer needs;
     ``existing``: releases of all other components. ``builds``: what wheels contain.
     """
 
-    schema_: Literal[1] = Field(alias="schema")
     recorded: Day
     source: Line
     releases: dict[Name, tuple[Release, ...]] = Field(default_factory=dict)
@@ -41,58 +43,39 @@ class Versions(Document):
     )
 
 
-class Symptoms(Document):
-    schema_: Literal[1] = Field(alias="schema")
+class Symptoms(_File):
     symptoms: tuple[Symptom, ...]
 
 
-class LogSources(Document):
-    schema_: Literal[1] = Field(alias="schema")
+class LogSources(_File):
     log_sources: tuple[LogSource, ...] = Field(alias="sources")
 
 
-class Libraries(Document):
-    schema_: Literal[1] = Field(alias="schema")
+class Libraries(_File):
     library_names: tuple[LibraryName, ...] = Field(alias="libraries")
 
 
-class Advisories(Document):
-    schema_: Literal[1] = Field(alias="schema")
+class Advisories(_File):
     advisories: tuple[Advisory, ...]
 
 
-class Couplings(Document):
-    schema_: Literal[1] = Field(alias="schema")
+class Couplings(_File):
     couplings: tuple[Coupling, ...]
 
 
-class Toolchains(Document):
-    schema_: Literal[1] = Field(alias="schema")
+class Toolchains(_File):
     kinds: dict[Line, ToolchainKind]
     generations: dict[Line, Generation]
 
 
-class Flags(Document):
-    schema_: Literal[1] = Field(alias="schema")
+class Flags(_File):
     flags: dict[VariableName, Flag]
     flag_rules: tuple[FlagRule, ...] = Field(alias="rules")
 
 
-FILES: Mapping[str, type[Document]] = dict(
-    zip(
-        STEMS,
-        (
-            Components,
-            Versions,
-            Symptoms,
-            Advisories,
-            Couplings,
-            Toolchains,
-            Flags,
-            LogSources,
-            Libraries,
-        ),
-        strict=True,
-    )
+_KINDS: tuple[type[Document], ...] = (
+    *(Components, Versions, Symptoms, Advisories, Couplings, Toolchains, Flags),
+    *(LogSources, Libraries),
 )
+FILES: Mapping[str, type[Document]] = dict(zip(STEMS, _KINDS, strict=True))
 """The kind of each file by its stem. A field that Knowledge has too is a section of it."""

@@ -19,15 +19,8 @@ from .symptoms import Pattern, Symptom
 from .terms import AdvisoryId, Arch, Origin, PlainVersion, Severity
 
 STEMS = (
-    "components",
-    "versions",
-    "symptoms",
-    "advisories",
-    "couplings",
-    "toolchains",
-    "flags",
-    "log-sources",
-    "libraries",
+    *("components", "versions", "symptoms", "advisories", "couplings", "toolchains", "flags"),
+    *("log-sources", "libraries"),
 )
 """The files of a folder of knowledge, in the order of reading and hashing."""
 

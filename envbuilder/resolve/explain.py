@@ -246,13 +246,13 @@ def _admitted(inputs: ProblemInputs, component: str) -> list[str]:
 def _two_releases(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator[str]:
     """Yield the modules of one name that two lines load in different releases."""
     loading: dict[str, dict[str, str]] = {}
-    for want in inputs.problem.wants if any(each.of.is_law for each in members) else ():
-        modules = {inputs.candidate(name).module for name in want.allowed}
-        if any(each.of == want.ref for each in members) and len(modules) == 1:
-            for module in filter(None, modules):
-                for loaded in sorted(inputs.index.with_loads((module,))):
-                    by_module = loading.setdefault(name_of(loaded_as(loaded)), {})
-                    by_module.setdefault(loaded_as(loaded), loaded_as(module))
+    refs = {each.of for each in members}
+    for want in inputs.problem.wants if any(ref.is_law for ref in refs) else ():
+        modules = {inputs.candidate(name).module or "" for name in want.allowed}
+        if want.ref in refs and len(modules) == 1 and all(modules):
+            for loaded in sorted(inputs.index.with_loads(tuple(modules))):
+                by_module = loading.setdefault(name_of(loaded_as(loaded)), {})
+                by_module.setdefault(loaded_as(loaded), loaded_as(*modules))
     for by_module in loading.values():
         if len(set(by_module.values())) > 1:
             yield ", ".join(f"{by} loads {loaded}" for loaded, by in by_module.items())
