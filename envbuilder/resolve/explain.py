@@ -244,7 +244,7 @@ def _admitted(inputs: ProblemInputs, component: str) -> list[str]:
 
 
 def _two_releases(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator[str]:
-    """Yield the modules of one name that two lines load in different releases."""
+    """Yield, for one name of modules, what two lines load in different releases."""
     loading: dict[str, dict[str, str]] = {}
     refs = {each.of for each in members}
     for want in inputs.problem.wants if any(ref.is_law for ref in refs) else ():
@@ -253,9 +253,9 @@ def _two_releases(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator[
             for loaded in sorted(inputs.index.with_loads(tuple(modules))):
                 by_module = loading.setdefault(name_of(loaded_as(loaded)), {})
                 by_module.setdefault(loaded_as(loaded), loaded_as(*modules))
-    for by_module in loading.values():
-        if len(set(by_module.values())) > 1:
-            yield ", ".join(f"{by} loads {loaded}" for loaded, by in by_module.items())
+    several = [each for each in loading.values() if len(set(each.values())) > 1]
+    for each in several[:1]:
+        yield ", ".join(one if one == by else f"{by} loads {one}" for one, by in each.items())
 
 
 def _subject(row: Row) -> str:
