@@ -178,14 +178,14 @@ def _drafts(
     for note in contents.notes:
         draft, selections = _note_draft(note, contents, knowledge, today)
         same = by_pair.get(frozenset(selections), ())
-        known = any(row_ranges(row) == selections for row in same)
+        is_recorded = any(row_ranges(row) == selections for row in same)
         bounds, releases = (
             selections[note.component],
             _releases(note.component, contents, knowledge),
         )
         empty = not any(matches(each, str(bounds)) for each in releases)
-        counts["without effect" if empty else "known" if known else "new"] += 1
-        if not known and not empty:
+        counts["without effect" if empty else "known" if is_recorded else "new"] += 1
+        if not is_recorded and not empty:
             drafts.setdefault(draft["id"], draft)
     return counts, list(drafts.values()), contradictions
 

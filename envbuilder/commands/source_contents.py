@@ -100,7 +100,7 @@ def read_checkout(source: Path, knowledge: Knowledge, contents: SourceContents) 
 def _read_easyconfigs(source: Path, knowledge: Knowledge, contents: SourceContents) -> None:
     aliases = stems(knowledge.components)
     components = knowledge.components.items()
-    modules = {name: component for component, known in components for name in known.modules}
+    modules = {name: component for component, entry in components for name in entry.modules}
     for path in sorted((source / _EASYCONFIGS).glob("*/*/*.eb")):
         name = path.parent.name
         said = (
@@ -163,8 +163,8 @@ def _notes_files(source: Path, knowledge: Knowledge) -> list[tuple[str, Path]]:
     name = source.resolve().name
     return [
         (component, path)
-        for component, known in knowledge.components.items()
-        for repository, _, pattern in (each.partition("/") for each in known.release_notes)
+        for component, entry in knowledge.components.items()
+        for repository, _, pattern in (each.partition("/") for each in entry.release_notes)
         if repository == name
         for path in sorted(source.glob(pattern))
     ]

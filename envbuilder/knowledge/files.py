@@ -16,15 +16,15 @@ from .symptoms import Symptom
 from .terms import PlainVersion
 
 
-class _File(Document):
+class _KnowledgeDocument(Document):
     schema_: Literal[1] = Field(alias="schema")
 
 
-class Components(_File):
+class Components(_KnowledgeDocument):
     components: dict[Name, Component]
 
 
-class Versions(_File):
+class Versions(_KnowledgeDocument):
     """The known releases, as of *recorded*.
 
     ``releases``: releases on the Python package index, with the facts that an installer needs;
@@ -43,32 +43,32 @@ class Versions(_File):
     )
 
 
-class Symptoms(_File):
+class Symptoms(_KnowledgeDocument):
     symptoms: tuple[Symptom, ...]
 
 
-class LogSources(_File):
+class LogSources(_KnowledgeDocument):
     log_sources: tuple[LogSource, ...] = Field(alias="sources")
 
 
-class Libraries(_File):
+class Libraries(_KnowledgeDocument):
     library_names: tuple[LibraryName, ...] = Field(alias="libraries")
 
 
-class Advisories(_File):
+class Advisories(_KnowledgeDocument):
     advisories: tuple[Advisory, ...]
 
 
-class Couplings(_File):
+class Couplings(_KnowledgeDocument):
     couplings: tuple[Coupling, ...]
 
 
-class Toolchains(_File):
+class Toolchains(_KnowledgeDocument):
     kinds: dict[Line, ToolchainKind]
     generations: dict[Line, Generation]
 
 
-class Flags(_File):
+class Flags(_KnowledgeDocument):
     flags: dict[VariableName, Flag]
     flag_rules: tuple[FlagRule, ...] = Field(alias="rules")
 
