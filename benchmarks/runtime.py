@@ -8,8 +8,9 @@
 with a Python that has distributed_dl_training and, for ranks, mpi4py.  ``compare`` measures one
 small allreduce on 2 to 16 ranks, tensors and gradients on 2 and 4, and, with Open MPI and as root,
 two network namespaces as two nodes.  PART is latency, idle, small, tensors, resnet50 or bert; all
-of them if none is named.  Open MPI binds each of two ranks to one core by default, which its
-threads then share: not so with --bind-to none, as Horovod's documentation starts ranks.
+of these if none is named; or tensorflow, with a Python that has it and the op.  Open MPI binds each
+of two ranks to one core by default, which its threads then share: not so with --bind-to none, as
+Horovod's documentation starts ranks.
 
 Contenders take turns within each round, in a random order that is the same on all ranks; a round's
 time is that of its slowest rank.  Ratios are taken round by round, because machines are noisy, and
@@ -337,6 +338,38 @@ def gradients(bench, peers, title, shapes):
     )
 
 
+def tensorflow(bench, _peers):
+    """Gradients, and 1,000 small tensors, in tf.function: by the op and by py-functions."""
+    import distributed_dl_training.tensorflow as hvd_tensorflow
+    import tensorflow as tf
+
+    flat = np.ones(sum(int(np.prod(shape)) for shape in resnet50()), dtype=np.float32)
+    chunks = [flat[start : start + CHUNK // 4] for start in range(0, flat.size, CHUNK // 4)]
+
+    def in_function(implementation, shapes, collective):
+        os.environ["DDLT_TENSORFLOW"] = implementation  # read when the function is traced
+        values = [tf.ones(shape) for shape in shapes]
+        function = tf.function(lambda: collective(values)[-1])
+        function()
+        return function
+
+    def each(values):
+        return [hvd_tensorflow.allreduce(value, name=f"t{i}") for i, value in enumerate(values)]
+
+    grouped = hvd_tensorflow.grouped_allreduce
+    contenders = {name: in_function(name, resnet50(), grouped) for name in ("op", "py-function")}
+    contenders["MPI, in chunks of 16 MiB"] = lambda: [
+        bench.world.Allreduce(bench.mpi.IN_PLACE, chunk) for chunk in chunks
+    ]
+    bench.show("161 gradients like ResNet-50's in tf.function", contenders, "py-function")
+    small = [(256,)] * SMALL
+    contenders = {name: in_function(name, small, grouped) for name in ("op", "py-function")}
+    contenders["op, a node for each"] = in_function("op", small, each)
+    bench.show(f"{SMALL} tensors of 1 kB in tf.function, a group", contenders, "py-function")
+    contenders = {name: in_function(name, [(256,)], each) for name in ("op", "py-function")}
+    bench.show("one tensor of 1 kB in tf.function", contenders, "py-function")
+
+
 def gradients_on_gpu(bench):
     """161 gradients as of ResNet-50 on GPUs against one flat allreduce of the same bytes."""
     import distributed_dl_training.torch as hvd_torch
@@ -535,6 +568,7 @@ MEASURES = {
     "tensors": tensors,
     "resnet50": lambda bench, peers: gradients(bench, peers, "ResNet-50", resnet50()),
     "bert": lambda bench, peers: gradients(bench, peers, "BERT", bert()),
+    "tensorflow": tensorflow,
 }
 
 
@@ -554,7 +588,7 @@ def main():
         bookkeeping(bench)
     else:
         peers = find_peers(bench)
-        for part in PARTS or MEASURES:
+        for part in PARTS or [name for name in MEASURES if name != "tensorflow"]:
             MEASURES[part](bench, peers)
     hvd.shutdown()
 

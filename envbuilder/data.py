@@ -22,3 +22,4 @@ RUNTIME = _folder("runtime")
 # What runs inside a target: the build folder gets a copy.
 TARGET_TOOLS = _PACKAGE / "target_tools"
 ENGINE = _PACKAGE / "resolve" / "engine.lp"
+VALIDATE_CHECKS = _PACKAGE / "validate" / "checks.yaml"

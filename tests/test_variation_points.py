@@ -37,7 +37,7 @@ _PROGRAMS = "which MPI a program belongs to, by what it prints"
 _REPORT = "names of doctor's sections and lines"
 STATED: dict[str, tuple[int, str]] = {
     "envbuilder/model/recipe.py": (1, "what people take for backends"),
-    "envbuilder/model/proofs.py": (2, "MPIs in locks of before pins said what they fulfil"),
+    "envbuilder/model/plan.py": (2, "MPIs in locks of before pins said what they fulfil"),
     "envbuilder/knowledge/terms.py": (1, "the origins of components"),
     "envbuilder/knowledge/channels.py": (1, "the origin of what comes from conda channels"),
     "envbuilder/model/validation.py": (1, "the kinds of environments, whoever made them"),
@@ -48,10 +48,9 @@ STATED: dict[str, tuple[int, str]] = {
     "envbuilder/ci/values.py": (1, "a stage of pipelines, called as the verb envbuild image"),
     "envbuilder/ci/jobs.py": (2, "the verbs envbuild bundle and envbuild image"),
     "envbuilder/cli/__init__.py": (2, "the verbs envbuild bundle and envbuild image"),
-    "envbuilder/workflow/pushed_image.py": (1, "a field of an image's result"),
     "envbuilder/formats/conda_lock.py": (1, "the managers of packages in conda-lock.yml"),
     "envbuilder/formats/pixi_lock.py": (1, "the kinds of packages in pixi.lock"),
-    "envbuilder/images/oci_signatures.py": (1, "a key of the text that cosign signs"),
+    "envbuilder/images/oci_contents.py": (1, "a key of the text that cosign signs"),
     "envbuilder/inspect/mpi.py": (2, _PROGRAMS),
     "envbuilder/doctor/capabilities.py": (2, _REPORT),
     "envbuilder/doctor/examine.py": (1, _REPORT),

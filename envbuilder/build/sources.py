@@ -11,7 +11,10 @@ from pathlib import Path
 from ..errors import UsageError
 
 # What a checkout holds beside its sources, and what a build leaves there.
-IGNORED = frozenset({"__pycache__", "tests", "build", "dist", "build_record.json"})
+IGNORED = frozenset(
+    {"__pycache__", "tests", "build", "dist", "build_record.json"}
+    | {"collective_op.json", "collective_op.so"}
+)
 
 
 def files(folder: Path) -> Iterator[Path]:

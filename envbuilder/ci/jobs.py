@@ -16,7 +16,7 @@ from ..model.places import REGISTRY
 from ..model.site import Runner, Site
 from ..workflow.matrix import Matrix, MatrixRow
 from ..workflow.options import ImageOptions
-from ..workflow.places import module_tree
+from ..workflow.places import site_dialect
 from .values import FOLDER, Command, Pipeline, PipelineJob, ReportKind, Stage, When
 
 # Where a bundle is put, below the folder of its row.
@@ -80,7 +80,7 @@ def _setup(matrix: Matrix) -> tuple[str, ...]:
     site = matrix.site
     if site.ci.setup or site.module_system == "none":
         return site.ci.setup
-    tree = module_tree(matrix.base, site)
+    tree = matrix.base / site.name / "modulefiles" / site_dialect(site)
     start = [f"source {shlex.quote(site.module_init)}"] if site.module_init else []
     return (*start, shlex.join(["module", "use", str(tree)]), "module load envbuild")
 

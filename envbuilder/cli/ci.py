@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..workflow.options import CiOptions
+from ..workflow.plan_options import OutputOption
 from .command import Group, command
 from .session import Session
 
@@ -26,10 +26,7 @@ def render(
         str | None,
         typer.Option(metavar="NAME", help="One of: {providers} (default: the first of these)."),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File to write (default: standard output)."),
-    ] = None,
+    output: OutputOption = None,
 ) -> None:
     """Write a pipeline for a matrix of recipes and architectures. No network, builds nothing."""
     from ..ci.command import render as run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..workflow.options import SignatureOptions
-from ..workflow.plan_options import ArchOption, RootOption
+from ..workflow.plan_options import ArchOption, NewFileOption, RootOption
 from .command import Group, command
 from .environments import environment_or_active
 from .session import Session
@@ -77,7 +77,7 @@ def search(
 
     The name of a package (torch) also finds its component (pytorch).
     """
-    from ..commands.search import search as run
+    from ..commands.library import search as run
     from ..views import documents as views
 
     value = run(words, session.context)
@@ -104,12 +104,7 @@ def recipe_from(
             "--name", metavar="NAME", help="Name of the recipe (default: the folder's name)."
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="New file to write (default: standard output)."
-        ),
-    ] = None,
+    output: NewFileOption = None,
 ) -> None:
     """Print a recipe that reproduces an existing environment. The environment is only read.
 
@@ -142,12 +137,7 @@ def import_file(
         typer.Option(metavar="NAME", help="Name of the recipe (default: the name in the file)."),
     ] = None,
     arch: ArchOption = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="New file to write (default: standard output)."
-        ),
-    ] = None,
+    output: NewFileOption = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail if the recipe lacks a part of the file.")
     ] = False,

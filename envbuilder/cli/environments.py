@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +16,7 @@ from ..workflow.options import (
     RootOptions,
     SignatureOptions,
 )
+from ..workflow.plan_options import OutputOption
 from .command import Group, command
 from .session import Session, open_session
 
@@ -126,10 +126,7 @@ def import_(
 def catalogue(
     session: Session,
     where: RootOptions,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File to write (default: standard output)."),
-    ] = None,
+    output: OutputOption = None,
 ) -> None:
     """Write an HTML page about a root: stacks, smoke tests, known problems, speed."""
     from ..catalogue.command import catalogue as run
@@ -236,7 +233,7 @@ def diff(
     """
     from ..commands.diff import compare
     from ..errors import ExitCode
-    from ..views import diff as views
+    from ..views import environments as views
 
     value = compare(before, after, choice, session.context)
     session.report.show(value, views.diff(value))
@@ -396,10 +393,7 @@ def job(
         list[str] | None,
         typer.Argument(metavar="-- PROGRAM...", help="The program of every rank, with arguments."),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File to write (default: standard output)."),
-    ] = None,
+    output: OutputOption = None,
 ) -> None:
     """Print the job script that starts a program on all ranks. Submits nothing.
 

@@ -17,7 +17,7 @@ from ..workflow.options import (
     RenderOptions,
     SignatureOptions,
 )
-from ..workflow.plan_options import PlanOptions
+from ..workflow.plan_options import OutputOption, PlanOptions
 from .command import Group, command
 from .session import Session
 
@@ -204,10 +204,7 @@ def image(
 def lock(
     session: Session,
     choice: LockOptions,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File to write (default: standard output)."),
-    ] = None,
+    output: OutputOption = None,
     check: Annotated[
         Path | None,
         typer.Option(

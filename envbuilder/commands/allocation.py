@@ -8,7 +8,6 @@ from pathlib import Path
 
 from ..documents.site_choice import ChosenSite
 from ..errors import Place, UsageError
-from ..files import write_atomically
 from ..knowledge.entries import check_choice
 from ..launching.schedulers import SCHEDULERS, current_scheduler
 from ..model.job import Job
@@ -19,7 +18,7 @@ from ..workflow.options import AllocationOptions, RenderOptions
 from ..workflow.output import output_path
 from ..workflow.render_source import RenderSource, render_source
 from ..workflow.texts import job_words
-from .render import RenderResult
+from .render import RenderResult, written_to
 
 
 def job(
@@ -39,11 +38,7 @@ def job(
     _check_required(source.source.job(scheduler), scheduler, source.source.chosen)
     about = replace(source.source, program=tuple(program))
     text = replace(source, source=about).text(scheduler)
-    result = RenderResult(form=scheduler, environment=source.environment)
-    if file is None:
-        return result.model_copy(update={"text": text})
-    write_atomically(file, text)
-    return result.model_copy(update={"written": (str(file),)})
+    return written_to(file, text, RenderResult(form=scheduler, environment=source.environment))
 
 
 def shell(options: AllocationOptions, context: Context) -> ShellLine:

@@ -15,9 +15,8 @@ from ..documents.source import source_of
 from ..errors import BuildError, DocumentError, SmokeError, UsageError
 from ..files import open_unchanged
 from ..model.outcome import BundleCheck
-from ..model.plan import Lock, Step
+from ..model.plan import Lock, Step, proofs_of
 from ..model.progress import reported
-from ..model.proofs import proofs_of
 from ..record.attestations import bill_fault, predicate_fault
 from ..render.requirements import conda_files
 from ..target_tools.bundle import (

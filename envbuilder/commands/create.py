@@ -6,7 +6,7 @@ import platform
 
 from ..errors import BuildError, UsageError
 from ..knowledge.entries import check_choice
-from ..locking.checks import changed_inputs, check_runtime
+from ..locking.lock_check import changed_inputs, check_runtime
 from ..model.evidence import TIERS
 from ..model.outcome import BundleResult, CreateResult, ImageResult
 from ..model.plan import Lock

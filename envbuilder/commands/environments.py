@@ -149,7 +149,7 @@ def info(opened: OpenedRoot, *, verify: bool = False) -> Info:
             f"apptainer test {image.file} compares the files and runs the smoke test",
         )
     if verify:
-        here = image is None and _runs_here(lock.plan)
+        here = image is None and lock.plan.arch == platform.machine()
         changed = manifests.changes(home, version, hashes=True, runs_here=here)
     # An image's paths are those that its programs see.
     shown = layout.Home(FOLDER, home.name) if image else home
@@ -224,10 +224,6 @@ def _input(
     return Attestation(
         environment=home.name, number=version.number, form=form, recorded=True, text=text
     )
-
-
-def _runs_here(plan: Plan) -> bool:
-    return plan.arch == platform.machine()
 
 
 def smoke(

@@ -2,18 +2,99 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from pydantic import BaseModel
+
+from ..base import canonical_json
 from ..documents.library import catalogue, find
 from ..documents.load import LoadedDocument, load_recipe, load_site
-from ..documents.schema import schemas
 from ..errors import EnvbuildError
-from ..model.outcome import DocumentEntry
+from ..knowledge.entries import ENTRIES_OF, Entries
+from ..knowledge.files import FILES
+from ..knowledge.matching import rows, subjects
+from ..knowledge.names import package_names
+from ..model.outcome import DocumentEntry, SearchMatch
 from ..model.recipe import Recipe
-from ..model.site import Site
+from ..model.site import Site, Snapshot
+from ..target_tools.names import normalize
 from ..workflow.context import Context
 from ..workflow.entries import entries
+
+
+def search(words: Sequence[str], context: Context) -> tuple[SearchMatch, ...]:
+    """Return what contains every word, in any case; the alias of a component is that component."""
+    aliases = package_names(context.knowledge.components)
+    alternatives = [{word.lower(), aliases.get(normalize(word), word).lower()} for word in words]
+    return tuple(
+        match
+        for match, text in _texts(context)
+        if all(any(each in text.lower() for each in spellings) for spellings in alternatives)
+    )
+
+
+def _texts(context: Context) -> Iterator[tuple[SearchMatch, str]]:
+    """Yield each document, component and row with the text in which words are searched."""
+    for document in list_documents("recipe", context):
+        text = Path(document.file).read_text(encoding="utf-8", errors="replace")
+        yield SearchMatch("recipe", document.name, document.summary), f"{document.name} {text}"
+    for document in list_documents("site", context):
+        text = f"{document.name} {document.summary}"
+        yield SearchMatch("site", document.name, document.summary), text
+    for name, component in context.knowledge.components.items():
+        others = (component.conda, component.debian, component.pip, *component.pip_variants)
+        names = (name, *filter(None, others), *component.modules, *component.aliases)
+        match = SearchMatch("component", name, component.summary)
+        yield match, " ".join((*names, component.summary))
+    for row in rows(context.knowledge):
+        text = " ".join((row.id, *subjects(row), row.summary, row.fix or ""))
+        yield SearchMatch("advisory", row.id, row.summary), text
+
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schemas(entries: Entries) -> dict[str, str]:
+    """Return the text of each schema by the name of the document's kind.
+
+    *entries*: what documents may name.
+    """
+    models: dict[str, type[BaseModel]] = {
+        "recipe": Recipe,
+        "site": Site,
+        **FILES,
+        "snapshot": Snapshot,
+    }
+    return {
+        kind: canonical_json(
+            {
+                **_finished(model.model_json_schema(by_alias=True), entries),
+                "$schema": _DIALECT,
+                "title": f"envbuild: {kind}",
+            }
+        )
+        for kind, model in models.items()
+    }
+
+
+def _finished(part: Any, entries: Entries) -> Any:
+    """Write the names of entries where the models leave them open.
+
+    And refuse, wherever names must have a pattern, the names that do not: pydantic leaves them.
+    """
+    if isinstance(part, list):
+        return [_finished(each, entries) for each in part]
+    if not isinstance(part, dict):
+        return part
+    done = {key: _finished(each, entries) for key, each in part.items() if key != ENTRIES_OF}
+    if ENTRIES_OF in part:
+        done["enum"] = list(entries.names(part[ENTRIES_OF]))
+    if "patternProperties" in part:
+        done.setdefault("additionalProperties", False)
+    return done
+
 
 Kind = Literal["recipe", "site"]
 

@@ -22,7 +22,6 @@ from ..workflow.launch_requests import example, facts_of
 from ..workflow.matrix import Matrix, MatrixRow, matrix
 from ..workflow.options import MatrixOptions
 from ..workflow.output import output_folder
-from ..workflow.places import site_folder
 
 # What a module system takes for the file of NAME/NUMBER.
 _FILES: dict[Dialect, str] = {"lua": "{}.lua", "tcl": "{}"}
@@ -102,7 +101,7 @@ def _site_word(options: MatrixOptions, planned: Matrix, context: Context) -> str
 
 
 def _of_the_tool(planned: Matrix, site: str) -> dict[PurePosixPath, str]:
-    folder = site_folder(planned.base, planned.site)
+    folder = planned.base / planned.site.name
     archs = sorted({row.arch for row in planned.rows})
     trees = tuple(planned.root(arch) / "modulefiles" for arch in archs)
     tool = ToolModule(__version__, site, folder / "envbuild" / __version__, trees)

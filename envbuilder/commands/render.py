@@ -17,7 +17,7 @@ from ..errors import UsageError
 from ..files import clean_on_failure, write_atomically
 from ..knowledge.entries import check_choice
 from ..launching.schedulers import SCHEDULERS
-from ..locking.checks import check_runtime
+from ..locking.lock_check import check_runtime
 from ..model.base_image import BUNDLE_FOLDER
 from ..model.places import BuildFolders
 from ..model.plan import Lock
@@ -139,7 +139,11 @@ def _one(name: str, options: RenderOptions, context: Context) -> RenderResult:
         text = render_bundle_definition(lock, on, of_image.binds, candidate=candidate)
     else:
         text = source.text(form)
-    result = RenderResult(form=form, environment=source.environment)
+    return written_to(file, text, RenderResult(form=form, environment=source.environment))
+
+
+def written_to(file: Path | None, text: str, result: RenderResult) -> RenderResult:
+    """Write the text of a form to a file, if one is named; return the result with either."""
     if file is None:
         return result.model_copy(update={"text": text})
     write_atomically(file, text)

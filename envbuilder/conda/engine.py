@@ -78,7 +78,7 @@ class Engine:
             self._process = None
 
     def _folder(self) -> str:
-        if self._own is None and not _is_ours(self.cache):
+        if self._own is None and any(map(distrust, (self.cache, *self.cache.glob("*")))):
             # What channels say chooses packages: it is read anew, and kept for this time alone.
             self._own = tempfile.mkdtemp(prefix="envbuild-repodata-")
             weakref.finalize(self, shutil.rmtree, self._own, ignore_errors=True)
@@ -97,11 +97,6 @@ class Engine:
             raise BuildError("conda.engine-crashed", "\n  | ".join([f"py-rattler {how}", *lines]))
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer
-
-
-def _is_ours(folder: Path) -> bool:
-    """Whether nobody else can have written what is kept in a folder."""
-    return not any(map(distrust, (folder, *folder.glob("*"))))
 
 
 def missing(reason: str) -> MissingToolError:

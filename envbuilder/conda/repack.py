@@ -196,17 +196,13 @@ def _restored(
     """
     own, placeholder = os.fsencode(prefix), str(each["prefix_placeholder"])
     binary = each.get("file_mode") == "binary"
-    put_back = _in_binary if binary else _in_text
+    put_back = _in_binary if binary else bytes.replace
     for found in (content, put_back(content, own, placeholder.encode())):
         if sha256(found).hexdigest() == each.get("sha256"):
             return found, placeholder
     if not binary and sha256(content).hexdigest() == each.get("sha256_in_prefix"):
         return content.replace(own, PLACEHOLDER.encode()), PLACEHOLDER
     raise CannotRepackError(f"cannot restore {name} as it was packed")
-
-
-def _in_text(content: bytes, own: bytes, placeholder: bytes) -> bytes:
-    return content.replace(own, placeholder)
 
 
 def _in_binary(content: bytes, own: bytes, placeholder: bytes) -> bytes:

@@ -7,7 +7,6 @@ loses the reason of a build that failed (``Client.build`` returns None), so it i
 from __future__ import annotations
 
 import os
-import pwd
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from ..files import remove_tree
 from ..machine.host import WHEEL_CACHE, LocalMachine
 from ..model.base_image import Bind
 from ..model.progress import Listener
+from ..target_tools.sharing import user_name
 from ..text import last_lines
 
 PROGRAMS = ("apptainer", "singularity")
@@ -151,21 +151,15 @@ def check_rights(base: Path, host: LocalMachine) -> None:
         "base.no-subuid-range",
         f"cannot copy {base} of user {owner}: your user has no range in /etc/subuid",
         "use an archive of it or an image of a registry, which are unpacked with your user",
-        f"as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {_name(user)}",
+        "as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 "
+        f"{user_name(user)}",
     )
 
 
 def _has_subordinate_ids(user: int, host: LocalMachine) -> bool:
     """Whether subuid(5) has a line for a user, by name or number."""
     lines = (host.read("/etc/subuid") or "").splitlines()
-    return any(line.partition(":")[0] in (_name(user), str(user)) for line in lines)
-
-
-def _name(user: int) -> str:
-    try:
-        return pwd.getpwuid(user).pw_name
-    except KeyError:
-        return str(user)
+    return any(line.partition(":")[0] in (user_name(user), str(user)) for line in lines)
 
 
 def find_builder(host: LocalMachine) -> Builder:

@@ -16,7 +16,7 @@ from .. import process
 from ..errors import DriftError, MissingToolError, UsageError
 from ..machine.host import LocalMachine
 from ..target_tools.files import parse_json
-from .sif import SifHeader, header_of
+from .sif import SifHeader, header_of, no_environment, unreadable
 
 # Below the root inside, by shell patterns; the last two say that a prefix is there.
 WANTED = (
@@ -70,11 +70,7 @@ def unpack_records(
     files = read.listed([LABELS, *(f"{below}/{each}" for each in WANTED)])
     labels = read.text(LABELS) if files.pop(LABELS, None) is not None else None
     if f"{below}/.envbuild.json" not in files:
-        raise UsageError(
-            "image.no-environment",
-            f"{image} contains no environment of envbuild: {inside} is missing",
-            "create such an image with envbuild image",
-        )
+        raise no_environment(image, inside)
     for name in sorted(files):
         path = folder / Path(name).relative_to(below)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -119,13 +115,7 @@ class _SquashReader:
                 "unsquashfs is too old to print a file of an image",
                 "use squashfs-tools 4.5 or later",
             )
-        said = [line for line in done.stderr.splitlines() if line.strip()]
-        why = "in time" if done.code is None else said[0] if said else f"exit code {done.code}"
-        raise DriftError(
-            "image.unreadable",
-            f"cannot read {self._image}: {why}",
-            "copy it again, or build it again",
-        )
+        raise unreadable(self._image, done)
 
     def listed(self, patterns: list[str]) -> dict[str, int]:
         """Return the plain files that fit, with their sizes; no other kind, and no odd names."""

@@ -70,11 +70,11 @@ class Instruction(NamedTuple):
             words = parse_json(self.rest)
         except ValueError:
             return None
-        return words if isinstance(words, list) and words and all(map(_is_text, words)) else None
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+        return (
+            words
+            if isinstance(words, list) and words and all(isinstance(word, str) for word in words)
+            else None
+        )
 
 
 def read_instructions(text: str) -> Iterator[Instruction]:

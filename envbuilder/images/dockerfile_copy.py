@@ -10,9 +10,8 @@ import shlex
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from .build_steps import STAGED
+from .build_steps import STAGED, DockerfileScript
 from .dockerfile import HereDocument, Instruction, quote
-from .dockerfile_script import DockerfileScript
 
 _ARCHIVES = re.compile(r"\.(tar(\.\w+)?|tgz|tbz2?|txz|gz|bz2|xz|zst)$")
 _IGNORE_FILE = ".dockerignore"

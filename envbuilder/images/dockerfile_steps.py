@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..model.places import REGISTRY
-from .build_steps import ONE_STAGE, SET, STAGED, BuildSteps
+from .build_steps import ONE_STAGE, SCRIPT, SET, STAGED, BuildSteps, DockerfileScript, run
 from .dockerfile import (
     Instruction,
     evaluate,
@@ -22,8 +22,6 @@ from .dockerfile import (
     shell_words,
 )
 from .dockerfile_copy import add, copy
-from .dockerfile_run import SCRIPT, run
-from .dockerfile_script import DockerfileScript
 from .reference import BuildFile
 
 if TYPE_CHECKING:

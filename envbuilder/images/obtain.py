@@ -28,9 +28,9 @@ from ..target_tools.trust import distrust
 from ..text import last_lines
 from .apptainer import find_builder
 from .oci import ARCHES
-from .oci_contents import DAMAGED, damaged
+from .oci_contents import DAMAGED
 from .reference import ImageFile, Named, RegistryImage, is_loopback
-from .sif import read_header
+from .sif import damaged, read_header
 from .system import unpack_system
 
 are_texts = several(is_text)

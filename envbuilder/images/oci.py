@@ -153,7 +153,10 @@ def check_layer(folder: Path, prefix: str, recorded: Mapping[str, Mapping[str, A
             name = member.name.removeprefix(f"{prefix}/")
             if name != member.name and not member.isdir():
                 found[name] = _content(archive, member, found, prefix)
-    said = {name: _recorded(each) for name, each in recorded.items()}
+    said = {
+        name: str(each.get("sha256") or f"link {each.get('link')}")
+        for name, each in recorded.items()
+    }
     wrong = sorted(name for name in said.keys() | found.keys() if said.get(name) != found.get(name))
     if wrong:
         raise BuildError(
@@ -161,10 +164,6 @@ def check_layer(folder: Path, prefix: str, recorded: Mapping[str, Mapping[str, A
             f"{len(wrong)} files of the prefix changed after the smoke test: {wrong[0]}",
             "no image was created",
         )
-
-
-def _recorded(entry: Mapping[str, Any]) -> str:
-    return str(entry.get("sha256") or f"link {entry.get('link')}")
 
 
 def _content(

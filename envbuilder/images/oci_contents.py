@@ -11,13 +11,59 @@ import json
 import re
 import tarfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, NamedTuple
 
-from ..errors import DriftError, UsageError
+from ..errors import UsageError
 from ..target_tools.files import CHUNK, open_regular, parse_json
 from .contents import LARGEST, LARGEST_FILE, PLAIN_PATH, WANTED, has_content, labels_of
 from .oci import ARCHES
+from .sif import damaged, no_environment
+
+# Signatures lie in a layout beside its image, as cosign attaches them in a registry: an image of
+# its own, whose layers are the texts that were signed, each with its signature as an annotation;
+# a text names the digest of the manifest that it is about (Red Hat's simple signing).
+# https://github.com/sigstore/cosign/blob/main/specs/SIGNATURE_SPEC.md
+
+_PAYLOAD = "application/vnd.dev.cosign.simplesigning.v1+json"
+_SIGNATURE = "dev.cosignproject.cosign/signature"
+_CLAIM = "cosign container image signature"
+
+
+class SignedText(NamedTuple):
+    """What was signed, and what is said to be its signature, in base64."""
+
+    text: bytes
+    signature: str
+
+
+def attached_signatures(layout: Path, manifest: ImageManifest) -> Iterator[SignedText]:
+    """Yield the texts in a layout that name the image of a manifest as the one that was signed.
+
+    Raises DriftError for a damaged layout.
+    """
+    digest = f"sha256:{manifest.digest}"
+    try:
+        for each in attached_to(layout):
+            for layer in read_blob(layout, each).document["layers"]:
+                signature = layer.get("annotations", {}).get(_SIGNATURE)
+                if layer["mediaType"] != _PAYLOAD or not isinstance(signature, str):
+                    continue
+                claim = read_blob(layout, layer)
+                if _names(claim.document, digest):
+                    yield SignedText(claim.data, signature)
+    except DAMAGED as error:
+        raise damaged(layout, str(error)) from error
+
+
+def _names(claim: dict[str, Any], digest: str) -> bool:
+    """Whether a text says of an image that it is signed."""
+    said = claim.get("critical", {})
+    return bool(
+        said.get("type") == _CLAIM and said.get("image", {}).get("docker-manifest-digest") == digest
+    )
+
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 # Bytes: of an index, a manifest, a configuration.
@@ -78,11 +124,7 @@ def unpack_layout_records(
     except (EOFError, zlib.error) as error:
         raise damaged(layout, "a layer is cut off") from error
     if not total:
-        raise UsageError(
-            "image.no-environment",
-            f"{layout} contains no environment of envbuild: {inside} is missing",
-            "create such an image with envbuild image",
-        )
+        raise no_environment(layout, inside)
     return LayoutFacts(arch, labels, size)
 
 
@@ -200,13 +242,4 @@ def _is_wanted(path: PurePosixPath, below: PurePosixPath) -> bool:
     inner = path.relative_to(below)
     return ".." not in inner.parts and any(
         len(inner.parts) == each.count("/") + 1 and inner.match(each) for each in WANTED
-    )
-
-
-def damaged(layout: Path, why: str) -> DriftError:
-    """Return the error of a layout that is not as it was written."""
-    return DriftError(
-        "image.damaged",
-        f"{layout} is not a complete image: {why}",
-        "copy it again, or build it again",
     )

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from ..errors import DriftError
+from .. import process
+from ..errors import DriftError, UsageError
 
 MAGIC = b"SIF_MAGIC\0"
 _MAGIC_AT, _ARCH_AT = 32, 45
@@ -91,9 +92,9 @@ def header_of(stream: IO[bytes], file: Path) -> SifHeader:
         parts = list(_parts(stream, head, whole))
         system = next(each for each in parts if _is_system(each))
     except StopIteration:
-        raise _damaged(file, "it contains no readable system") from None
+        raise damaged(file, "it contains no readable system") from None
     except (struct.error, ValueError) as error:
-        raise _damaged(file, str(error)) from error
+        raise damaged(file, str(error)) from error
     return SifHeader(arch, system.offset, system.size)
 
 
@@ -121,9 +122,30 @@ def _is_system(part: _Part) -> bool:
     return part.kind == _PARTITION and _KIND.unpack_from(part.more) == (_SQUASHFS, _SYSTEM)
 
 
-def _damaged(file: Path, why: str) -> DriftError:
+def damaged(file: Path, why: str) -> DriftError:
+    """Return the error of an image that is not as it was written."""
     return DriftError(
         "image.damaged",
         f"{file} is not a complete image: {why}",
         "copy it again, or build it again",
+    )
+
+
+def unreadable(image: Path, done: process.Finished) -> DriftError:
+    """Return the error of an image that unsquashfs does not read."""
+    said = [line for line in done.stderr.splitlines() if line.strip()]
+    why = "in time" if done.code is None else said[0] if said else f"exit code {done.code}"
+    return DriftError(
+        "image.unreadable",
+        f"cannot read {image}: {why}",
+        "copy it again, or build it again",
+    )
+
+
+def no_environment(image: Path, inside: Path) -> UsageError:
+    """Return the error of an image that has no root of environments where it belongs."""
+    return UsageError(
+        "image.no-environment",
+        f"{image} contains no environment of envbuild: {inside} is missing",
+        "create such an image with envbuild image",
     )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from .. import process
 from ..errors import DriftError, MissingToolError, UsageError
 from ..machine.host import LocalMachine, names_in
-from .sif import SifHeader
+from .sif import SifHeader, unreadable
 
 _SECONDS = 3600.0
 # Bytes and files: nobody's image holds more, and a forged one may say anything.
@@ -102,13 +102,7 @@ def _forged(image: Path) -> DriftError:
 def _run(words: list[str], image: Path, environ: Mapping[str, str]) -> str:
     done = process.run(words, env=environ, timeout=_SECONDS)
     if not done.ok:
-        said = [line for line in done.stderr.splitlines() if line.strip()]
-        why = "in time" if done.code is None else said[0] if said else f"exit code {done.code}"
-        raise DriftError(
-            "image.unreadable",
-            f"cannot read {image}: {why}",
-            "copy it again, or build it again",
-        )
+        raise unreadable(image, done)
     return done.stdout
 
 

@@ -106,7 +106,9 @@ class Connection:
     def size(self, url: str) -> int | None:
         """Return the bytes of a file, None where the server does not say: nothing hangs on it."""
         try:
-            length = self._ask(url, _announced_length, 0, method="HEAD")
+            length = self._ask(
+                url, lambda answer: answer.headers.get("Content-Length") or "", 0, method="HEAD"
+            )
         except (OSError, ValueError):
             return None
         return int(length) if length.isdigit() else None
@@ -162,10 +164,6 @@ def _told_of(place: str) -> Iterator[None]:
         raise Unreachable(place, reason(error)) from error
     except (ValueError, UnsupportedRepoVersionError) as error:
         raise Unreachable(place, error) from error
-
-
-def _announced_length(answer: Response) -> str:
-    return answer.headers.get("Content-Length") or ""
 
 
 def _body(answer: Response) -> bytes:

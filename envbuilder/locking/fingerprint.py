@@ -63,7 +63,9 @@ def request_fingerprint(
 def _place_states(plan: Plan, config: str) -> Sequence[tuple[str, int, int]]:
     """Return what there is in all places that are on this machine."""
     settings = read_settings(config, plan)
-    channels = (f"{each.url}/{subdir}" for each in plan.channels for subdir in _subdirs(plan))
+    channels = (
+        f"{each.url}/{subdir}" for each in plan.channels for subdir in (SUBDIRS[plan.arch], NOARCH)
+    )
     places = map(local_path, (*settings.find_links, *settings.indexes, *channels))
     states = [_file_state(path) for path in _constraints(config)]
     for place in (path for path in places if path is not None):
@@ -86,10 +88,6 @@ def _constraints(config: str) -> Iterator[Path]:
             if path is None or _NAMES_MORE.search(path.read_text(encoding="utf-8")):
                 raise ValueError(f"the files that {name} refers to are unknown")
             yield path
-
-
-def _subdirs(plan: Plan) -> tuple[str, str]:
-    return SUBDIRS[plan.arch], NOARCH
 
 
 def _states_in(place: Path) -> Iterator[tuple[str, int, int]]:

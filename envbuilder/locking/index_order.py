@@ -68,7 +68,9 @@ def check_indexes(
         chosen = {
             name: each
             for name, each in chosen.items()
-            if _downloaded(each, downloads) or _is_secret(each) or _is_direct(each, plan)
+            if _downloaded(each, downloads)
+            or _is_secret(each)
+            or (plan.pip_indexes and each.get("is_direct"))
         }
     if not chosen:
         return {}
@@ -168,11 +170,6 @@ def _is_users(entry: Mapping[str, Any], required: frozenset[str]) -> bool:
 
 def _among(url: str, urls: Iterable[str]) -> bool:
     return _address(url) in {_address(each) for each in urls}
-
-
-def _is_direct(entry: Mapping[str, Any], plan: Plan) -> bool:
-    """Whether a file comes from a URL, and not from the plan's index."""
-    return bool(plan.pip_indexes and entry.get("is_direct"))
 
 
 def _is_secret(entry: Mapping[str, Any]) -> bool:

@@ -9,25 +9,35 @@ Python that envbuild runs on is asked for it.
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..errors import BuildError
-from ..knowledge.artifacts import Artifact, CondaArchive, GitTree, IndexFile, Sdist, Wheel
+from ..errors import BuildError, MissingToolError
+from ..knowledge.artifacts import (
+    Artifact,
+    CondaArchive,
+    GitRevision,
+    GitTree,
+    IndexFile,
+    Sdist,
+    Submodule,
+    Wheel,
+    tree_file,
+)
 from ..knowledge.components import Component
 from ..model.plan import Lock, Plan, SourceBuild
 from ..model.recipe import Recipe
 from ..target_tools.files import file_name, sha256_of
+from ..target_tools.git_tree import Revision, TreeFacts, fetch_tree
 from ..target_tools.names import normalize
-from .git_trees import lock_tree
 from .index import Index, IndexFiles, SourceFile, local_path, without_credentials
 from .index_order import Origin, check_indexes, unhashed_note
 from .lock_check import only_built_with
-from .pip_report import InstalledDistributions, PipReport, ask_for_target, ask_own
+from .pip_report import InstalledDistributions, PipReport, ask_for_target, ask_own, well_named
 from .settings import PipSettings
-from .stub_wheels import well_named
 from .target import OLDEST_GLIBC, TargetPlatform
 from .virtualenv import (
     REPORTS,
@@ -38,6 +48,57 @@ from .virtualenv import (
     packages_there,
     pip_version,
 )
+
+
+def lock_tree(
+    name: str,
+    version: str,
+    revision: GitRevision,
+    folder: Path,
+    environ: Mapping[str, str],
+    say: Callable[[str], None],
+) -> GitTree:
+    """Fetch a tree into *folder*, which is made where it is not there, and return what it is.
+
+    *name*: of the distribution that is built from it. Raises DriftError for a tag that does not
+    mean the recorded commit, BuildError for a tree that cannot be had, MissingToolError where there
+    is no git.
+    """
+    if shutil.which("git", path=environ.get("PATH")) is None:
+        raise MissingToolError(
+            "git.missing",
+            f"cannot fetch the sources of {name} {version}: git is not on PATH",
+            "install git or load its module",
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / tree_file(name, version)
+    facts = fetch_tree(Revision(revision.url, revision.tag, revision.commit), target, environ)
+    if facts.pointers:
+        say(pointers_note(name, version, facts))
+    return GitTree(
+        name=name,
+        version=version,
+        filename=target.name,
+        url=revision.url,
+        tag=revision.tag,
+        commit=revision.commit,
+        tree=facts.tree,
+        submodules=tuple(
+            Submodule(path=each.path, url=each.url, commit=each.commit) for each in facts.modules
+        ),
+        sha256=facts.sha256,
+        size=facts.size,
+    )
+
+
+def pointers_note(name: str, version: str, facts: TreeFacts) -> str:
+    """Return what a user must know of files whose content is not in the tree."""
+    more = f" and {len(facts.pointers) - 1} more" if len(facts.pointers) > 1 else ""
+    return (
+        f"note: {name} {version}: Git LFS stores {facts.pointers[0]}{more}; the git tree and the "
+        "build contain only pointers to the content"
+    )
+
 
 # A constraint that leaves one release: ==1.2.3, not ==1.2.*
 _EXACT = re.compile(r"={2,3}[^,*]+")

@@ -5,20 +5,169 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..errors import BuildError
 from ..model.plan import Pin, Plan
 from ..process import Finished
 from ..redaction.secret_queries import without_secret_queries
-from .closure import Closure, check_closure, closure_of
+from ..target_tools.names import normalize
 from .failures import LACKING, pip_failure, pip_is_missing
 from .settings import PipSettings, read_settings
-from .stub_wheels import is_present, write_present
 from .target import TargetPlatform
 from .virtualenv import REPORTS, Run, pip_version
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+# What is there without pip, told to pip: wheels with nothing in them, as constraints.
+#
+# What the site's modules provide and what is built from source must be taken as it is: not fetched,
+# and not replaced by another version that some package would rather have. A constraint with an
+# address makes pip take that file or say that it does not fit.
+STUBS = "present"
+
+
+def write_present(scratch: Path, present: Mapping[str, str]) -> list[str]:
+    """Write a wheel for each distribution (normalised name -> version); return pip's options."""
+    if not present:
+        return []
+    folder = scratch / STUBS
+    folder.mkdir(exist_ok=True)
+    lines = [
+        f"{name} @ {_wheel(folder, name, version).as_uri()}\n"
+        for name, version in sorted(present.items())
+    ]
+    constraints = folder / "constraints.txt"
+    constraints.write_text("".join(lines), encoding="utf-8")
+    return ["--constraint", str(constraints)]
+
+
+def well_named(versions: Mapping[str, str]) -> dict[str, str]:
+    """Return what a wheel can be named after; an old distribution may have any text as version."""
+    # lazy import: 25 ms
+    from packaging.utils import canonicalize_name
+    from packaging.version import InvalidVersion, Version
+
+    good = {}
+    for name, version in versions.items():
+        try:
+            good[str(canonicalize_name(name, validate=True))] = str(Version(version))
+        except ValueError as error:
+            if not isinstance(error, InvalidVersion):
+                continue
+    return good
+
+
+def _wheel(folder: Path, name: str, version: str) -> Path:
+    stem = f"{name.replace('-', '_')}-{version}"
+    info = f"{stem}.dist-info"
+    path = folder / f"{stem}-py3-none-any.whl"
+    texts = {
+        "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        "WHEEL": "Wheel-Version: 1.0\nGenerator: envbuild\nRoot-Is-Purelib: true\n"
+        "Tag: py3-none-any\n",
+        "RECORD": f"{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n",
+    }
+    with zipfile.ZipFile(path, "w") as wheel:
+        for each, text in texts.items():
+            wheel.writestr(f"{info}/{each}", text)
+    return path
+
+
+@dataclass(frozen=True)
+class Closure:
+    """What *roots* need of a report's entries, followed from one to the next.
+
+    ``needs``: of each entry that something needs, the names that it needs itself. ``wrong``: what
+    is missing or of another version than is wanted.
+    """
+
+    needs: Mapping[str, tuple[str, ...]]
+    wrong: tuple[str, ...]
+
+
+def closure_of(
+    installs: Sequence[Mapping[str, Any]], roots: Sequence[str], markers: Mapping[str, str]
+) -> Closure:
+    """Follow the requirements whose markers hold. *roots* are requirements as pip takes them.
+
+    *markers*: the environment that they are evaluated in, as in PEP 508.
+    """
+    # lazy import: 36 ms
+    from packaging.requirements import Requirement
+
+    entries = _by_name(installs)
+    wrong = []
+    todo = [Requirement(each) for each in roots]
+    seen: dict[str, set[str]] = {}
+    needs: dict[str, set[str]] = {}
+    while todo:
+        wanted = todo.pop()
+        name = normalize(wanted.name)
+        entry = entries.get(name)
+        if entry is None:
+            wrong.append(f"{wanted} is missing")
+            continue
+        version = entry["metadata"]["version"]
+        if not wanted.url and not wanted.specifier.contains(version, prereleases=True):
+            wrong.append(f"{wanted} is required, but {name} {version} was chosen")
+        for extra in {"", *wanted.extras} - seen.setdefault(name, set()):
+            seen[name].add(extra)
+            found = [*_needs(entry, {**markers, "extra": extra})]
+            needs.setdefault(name, set()).update(normalize(each.name) for each in found)
+            todo += found
+    return Closure({name: tuple(sorted(each)) for name, each in needs.items()}, tuple(wrong))
+
+
+def check_closure(
+    installs: Sequence[Mapping[str, Any]], closure: Closure, target: TargetPlatform
+) -> None:
+    """Raise BuildError unless a report's entries are all that is needed on *target*.
+
+    Every requirement whose marker holds there must be met by an entry, every entry must take that
+    Python, and none may be there for nothing.
+    """
+    entries = _by_name(installs)
+    wrong = [*_unfit(entries, target), *closure.wrong]
+    wrong += [f"no package needs {name}" for name in entries.keys() - closure.needs.keys()]
+    if wrong:
+        raise BuildError(
+            "pip.wrong-files",
+            "pip chose wrong files for Python "
+            f"{target.python} on {target.arch}: {'; '.join(sorted(wrong))}",
+            "make the lock on a machine of that architecture with this Python, or upgrade "
+            "pip: python -m pip install --upgrade pip",
+        )
+
+
+def _by_name(installs: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {normalize(each["metadata"]["name"]): each for each in installs}
+
+
+def _unfit(entries: Mapping[str, Mapping[str, Any]], target: TargetPlatform) -> Iterator[str]:
+    from packaging.specifiers import SpecifierSet
+
+    python = target.markers()["python_full_version"]
+    for name, entry in entries.items():
+        requirement = entry["metadata"].get("requires_python")
+        if requirement and not SpecifierSet(requirement).contains(python, prereleases=True):
+            yield f"{name} {entry['metadata']['version']} requires Python {requirement}"
+
+
+def _needs(entry: Mapping[str, Any], environment: dict[str, str]) -> Iterator[Requirement]:
+    from packaging.requirements import Requirement
+
+    for text in entry["metadata"].get("requires_dist", ()):
+        need = Requirement(text)
+        if need.marker is None or need.marker.evaluate(environment):
+            yield need
+
 
 _REPORT = "report.json"
 _RUN_PIP = str(Path(__file__).with_name("run_pip.py"))
@@ -191,5 +340,7 @@ def _report(
 ) -> PipReport:
     finished = run([python, "-m", "pip", "config", "list"])
     settings = read_settings(finished.stdout if finished.ok else "", plan)
-    to_fetch = (each for each in installs if not is_present(scratch, each["download_info"]["url"]))
-    return PipReport(tuple(to_fetch), closure.needs, settings)
+    present = f"{(scratch / STUBS).as_uri()}/"
+    urls = ((each["download_info"]["url"], each) for each in installs)
+    to_fetch = tuple(each for url, each in urls if not url.startswith(present))
+    return PipReport(to_fetch, closure.needs, settings)

@@ -86,7 +86,9 @@ def detect(
     """
     homes = [*module_folders, *(module.home for module in modules if module.home)]
     searches: list[Callable[[], Any]] = [
-        partial(find_interpreters, host, pythons, modules) if pythons is not None else _none,
+        partial(find_interpreters, host, pythons, modules)
+        if pythons is not None
+        else lambda: ((), ()),
         partial(system_components, host, components, homes),
     ]
     found, system = together(searches, _ALTOGETHER)
@@ -102,10 +104,6 @@ def detect(
         ),
         tuple(dict.fromkeys(notes)),
     )
-
-
-def _none() -> tuple[tuple[()], tuple[()]]:
-    return (), ()
 
 
 def snapshot_text(value: Snapshot) -> str:

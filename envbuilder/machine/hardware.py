@@ -10,8 +10,7 @@ from pathlib import PurePosixPath
 from typing import get_args
 
 from ..knowledge.terms import Arch
-from .emulation import emulated_archs
-from .host import LocalMachine, glibc_version, is_there, machine_arch
+from .host import LocalMachine, emulated_archs, glibc_version, is_there, machine_arch
 from .item_values import Fact, Item, Section
 from .items import make, section
 

@@ -15,21 +15,16 @@ Fact = bool | int | str
 class Item(Document):
     """One thing that was looked at. A missing one or a problem says what it is needed for."""
 
-    id: Line = Field(description="Stable name, such as mpi.mpirun.")
+    id: Line  # Stable name, such as mpi.mpirun.
     title: Line
     status: Status
-    found: Line = Field(description="The result, in words.")
+    found: Line  # The result, in words.
     details: tuple[Line, ...] = ()
-    facts: dict[Line, Fact] = Field(
-        default_factory=dict, description="The result for programs: path, version, bytes, ..."
-    )
+    # The result for programs: path, version, bytes, ...
+    facts: dict[Line, Fact] = Field(default_factory=dict)
     needed_for: Line | None = None
-    without_root: Line | None = Field(
-        default=None, description="How a user without root can install or replace it."
-    )
-    debian: Line | None = Field(
-        default=None, description="Debian packages for root to install, separated by spaces."
-    )
+    without_root: Line | None = None  # How a user without root can install or replace it.
+    debian: Line | None = None  # Debian packages for root to install, separated by spaces.
 
 
 class Section(Document):

@@ -73,7 +73,7 @@ def system_components(
     looks: dict[tuple[str, ...], Callable[[LocalMachine], SystemComponent | None]] = {
         ("gcc",): partial(_tool, "gcc", "g++", GNU),
         ("cmake",): partial(_tool, "cmake", "cmake", _CMAKE),
-        tuple(COMPONENTS.values()): partial(_mpi, components),
+        tuple(COMPONENTS.values()): partial(mpi_on_path, components),
         ("cuda",): _cuda,
         ("nccl",): _nccl,
     }
@@ -84,14 +84,6 @@ def system_components(
     ]
     results = together(of_use, _IN_A_ROW * (host.patience + ENDING))
     return tuple(sorted(filter(None, results), key=lambda each: each.component))
-
-
-def mpi_on_path(host: LocalMachine, components: Collection[str]) -> SystemComponent | None:
-    """Return the MPI whose launcher a shell runs, whatever has put it on the search path.
-
-    *components*: those that are asked for. Starts programs, writes nothing.
-    """
-    return _mpi(components, host)
 
 
 def _own(host: LocalMachine, module_folders: Iterable[str]) -> LocalMachine:
@@ -146,7 +138,7 @@ def _tool(
     return _component(component, found[1], found[0], {}) if found else None
 
 
-def _mpi(wanted: Collection[str] | None, host: LocalMachine) -> SystemComponent | None:
+def mpi_on_path(wanted: Collection[str] | None, host: LocalMachine) -> SystemComponent | None:
     """Return the MPI whose launcher a shell runs. One without a launcher starts no ranks."""
     launcher = next(filter(None, (_first_mpi(host, name) for name in _LAUNCHERS)), None)
     if launcher is None or launcher.implementation is None or launcher.version is None:

@@ -47,11 +47,9 @@ def base_trees(site: Site, environ: Mapping[str, str]) -> tuple[str, ...]:
     site, whatever its name. Raises UsageError and MissingToolError like ``shell.start``.
     """
     trees = start(site, environ).trees
-    return tuple(tree for tree in trees if fits(SitePath, tree) and not _is_of_a_root(tree))
-
-
-def _is_of_a_root(tree: str) -> bool:
-    return (Path(tree).parent / STAMP).exists()
+    return tuple(
+        tree for tree in trees if fits(SitePath, tree) and not (Path(tree).parent / STAMP).exists()
+    )
 
 
 def visible_modules(

@@ -75,12 +75,12 @@ def workspace_of(path: Path, environ: Mapping[str, str]) -> Workspace | None:
     if not done.ok:
         raise MissingToolError("workspace.no-list", f"{LIST} failed{_reason(done)}")
     resolved = path.resolve()
-    inside = (each for each in _workspaces(done.stdout) if _holds(Path(each.path), resolved))
+    inside = (
+        each
+        for each in _workspaces(done.stdout)
+        if resolved.is_relative_to(Path(each.path).resolve())
+    )
     return next(inside, None)
-
-
-def _holds(folder: Path, path: Path) -> bool:
-    return path.is_relative_to(folder.resolve())
 
 
 def _workspaces(text: str) -> Iterator[Workspace]:

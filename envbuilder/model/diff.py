@@ -10,8 +10,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pydantic import Field
-
 from ..base import Document
 from .decisions import decisions, plan_decisions
 from .plan import Lock, Plan
@@ -72,7 +70,7 @@ class Diff(Document):
     titles) is shown as well. Files are compared between two locks: a plan has none yet.
     """
 
-    before: str = Field(description="The first object of the comparison, in words.")
+    before: str  # The first object of the comparison, in words.
     after: str
     same: bool
     differences: tuple[Difference, ...]

@@ -24,15 +24,13 @@ STACK_LINES = 12
 class ResultCheck(Document):
     """One thing that every rank checked; ``detail`` says what went wrong where."""
 
-    name: Line = Field(description="allreduce, allgather, broadcast, ...")
+    name: Line  # allreduce, allgather, broadcast, ...
     dtype: Line | None = None
-    bytes: int | None = Field(default=None, description="Message size per rank in bytes.")
+    bytes: int | None = None  # Message size per rank in bytes.
     passed: bool
-    ranks: int = Field(description="Number of ranks that completed it.")
+    ranks: int  # Number of ranks that completed it.
     detail: Line | None = None
-    said: Line | None = Field(
-        default=None, description="Output of the ranks: imported versions, a greeting."
-    )
+    said: Line | None = None  # Output of the ranks: imported versions, a greeting.
 
 
 class SkippedCheck(Document):
@@ -49,19 +47,17 @@ class TransportUse(Document):
     ``negotiation`` is the operation by which Horovod's ranks agree on what to send.
     """
 
-    operation: Line = Field(description="allreduce, allgather, broadcast, negotiation.")
-    transport: Line = Field(description="mpi, nccl, gloo, or one that no plan can require (ddl).")
-    source: Line = Field(
-        description="Source of this information: the runtime's timeline, log or answer."
-    )
+    operation: Line  # allreduce, allgather, broadcast, negotiation.
+    transport: Line  # mpi, nccl, gloo, or one that no plan can require (ddl).
+    source: Line  # Source of this information: the runtime's timeline, log or answer.
 
 
 class Timing(Document):
     """Speed of an allreduce of one size, slowest rank, median over its repetitions."""
 
-    bytes: int = Field(description="Message size in bytes.")
-    latency_us: float = Field(description="Time of one operation in microseconds.")
-    bus_bandwidth: float = Field(description="2 (n-1)/n * bytes / time, in GB/s (10^9 bytes).")
+    bytes: int  # Message size in bytes.
+    latency_us: float  # Time of one operation in microseconds.
+    bus_bandwidth: float  # 2 (n-1)/n * bytes / time, in GB/s (10^9 bytes).
     repetitions: int
 
 
@@ -70,7 +66,7 @@ class LoadedLibrary(Document):
 
     kind: Literal["mpi", "nccl", "gloo"]
     path: Line
-    owner: Line = Field(description="Who provides it: prefix, system, or for an image the host.")
+    owner: Line  # Who provides it: prefix, system, or for an image the host.
 
 
 class RankFacts(Document):
@@ -82,10 +78,9 @@ class RankFacts(Document):
     host: Line
     boot_id: Line | None = None
     pid: int
-    observed: bool = Field(
-        description="Whether the runner saw the process; only possible on the launcher's node, in "
-        "the same PID namespace."
-    )
+    # Whether the runner saw the process; only possible on the launcher's node, in the same PID
+    # namespace.
+    observed: bool
     job_step: Line | None = None
     container: Line | None = None
     cpu: Line | None = None
@@ -96,11 +91,11 @@ class RunObservation(Document):
     """What was observed on the node of the launcher, see ``target_tools.proving.judge``."""
 
     host: Line
-    boot_id: str = Field(description="Empty where the kernel hides it.")
-    pid_namespace: str = Field(description="Empty where the kernel hides it.")
-    begin: float = Field(description="Seconds since 1970.")
+    boot_id: str  # Empty where the kernel hides it.
+    pid_namespace: str  # Empty where the kernel hides it.
+    begin: float  # Seconds since 1970.
     end: float
-    observed: tuple[Line, ...] = Field(description="Records of the ranks that were seen alive.")
+    observed: tuple[Line, ...]  # Records of the ranks that were seen alive.
 
 
 class SmokeResult(Document):
@@ -108,40 +103,27 @@ class SmokeResult(Document):
 
     tier: Tier
     verdict: Literal["passed", "failed"]
-    reasons: tuple[str, ...] = Field(
-        default=(), description="Why it failed; may contain several lines."
-    )
+    reasons: tuple[str, ...] = ()  # Why it failed; may contain several lines.
     seconds: float
-    ranks: int = Field(description="Requested number of ranks.")
+    ranks: int  # Requested number of ranks.
     nodes: tuple[Line, ...] = ()
-    launch: Line = Field(description="The command that started the ranks.")
-    api: Api = Field(default="numpy", description="API that the ranks used.")
-    transport: Transport | None = Field(
-        default=None, description="Required transport of the data; None: not required."
-    )
-    carried: tuple[TransportUse, ...] = Field(
-        default=(), description="Transports that carried the data."
-    )
+    launch: Line  # The command that started the ranks.
+    api: Api = "numpy"  # API that the ranks used.
+    transport: Transport | None = None  # Required transport of the data; None: not required.
+    carried: tuple[TransportUse, ...] = ()  # Transports that carried the data.
     runtime: Line | None = None
-    framework: Line | None = Field(
-        default=None, description="Framework of the tensors that were sent."
-    )
+    framework: Line | None = None  # Framework of the tensors that were sent.
     mpi: Line | None = None
     python: Line | None = None
-    environment: dict[VariableName, Line] = Field(
-        default_factory=dict,
-        description="Variables that affect communication (UCX_*, FI_*, OMPI_*, NCCL_*, LD_*, "
-        "...), without secrets and variables of launchers. Empty in evidence of "
-        "earlier releases.",
-    )
-    processes: tuple[RankFacts, ...] = Field(
-        default=(), description="Empty in evidence of earlier releases."
-    )
+    # Variables that affect communication (UCX_*, FI_*, OMPI_*, NCCL_*, LD_*, ...), without secrets
+    # and variables of launchers. Empty in evidence of earlier releases.
+    environment: dict[VariableName, Line] = Field(default_factory=dict)
+    processes: tuple[RankFacts, ...] = ()  # Empty in evidence of earlier releases.
     libraries: tuple[LoadedLibrary, ...] = ()
     checks: tuple[ResultCheck, ...] = ()
     left_out: tuple[SkippedCheck, ...] = ()
     timings: tuple[Timing, ...] = ()
-    stacks: dict[str, str] = Field(default_factory=dict, description="Stack of each hung rank.")
+    stacks: dict[str, str] = Field(default_factory=dict)  # Stack of each hung rank.
 
     def failure_lines(self) -> tuple[str, ...]:
         """Return why it failed, as lines: every reason, then the stacks, innermost call first."""
@@ -187,8 +169,8 @@ class BuildFact(Document):
     """
 
     component: Name
-    topic: FactTopic | None = Field(default=None, description="None: the build did not record it.")
-    passed: bool | None = Field(description="None: could not be decided on this machine.")
+    topic: FactTopic | None = None  # None: the build did not record it.
+    passed: bool | None  # None: could not be decided on this machine.
     text: FactText
 
 
@@ -202,28 +184,19 @@ class FindingNote(Document):
 class LaunchRecord(Document):
     """What the launch line of a smoke test was made for; the line itself is in the result."""
 
-    launcher: Name = Field(description="Kind of launcher: openmpi, srun, ...")
+    launcher: Name  # Kind of launcher: openmpi, srun, ...
     ranks: int
     nodes: int
-    ranks_per_node: int | None = Field(default=None, description="None: differs between nodes.")
-    hosts: Line | None = Field(default=None, description="host:ranks,...; None: not stated.")
-    scheduler: Name | None = Field(
-        default=None, description="Scheduler of the job; None: outside of a job."
-    )
-    in_job_step: bool = Field(
-        default=False, description="Whether it ran in a step that holds the CPUs of the job."
-    )
-    mpi: Line | None = Field(default=None, description="component@version")
-    transport: tuple[Name, ...] = Field(
-        default=(), description="Transports requested by options: ucx, gloo."
-    )
-    gpus: bool = Field(default=False, description="Whether each rank needs a GPU.")
+    ranks_per_node: int | None = None  # None: differs between nodes.
+    hosts: Line | None = None  # host:ranks,...; None: not stated.
+    scheduler: Name | None = None  # Scheduler of the job; None: outside of a job.
+    in_job_step: bool = False  # Whether it ran in a step that holds the CPUs of the job.
+    mpi: Line | None = None  # component@version
+    transport: tuple[Name, ...] = ()  # Transports requested by options: ucx, gloo.
+    gpus: bool = False  # Whether each rank needs a GPU.
     gpus_per_node: int | None = None
     cores_per_node: int | None = None
-    oversubscribe: bool = Field(
-        default=False,
-        description="Whether more ranks than slots are allowed (only in smoke tests).",
-    )
+    oversubscribe: bool = False  # Whether more ranks than slots are allowed (only in smoke tests).
 
 
 def _moment(text: str) -> str:
@@ -238,40 +211,28 @@ Moment = Annotated[Line, AfterValidator(_moment)]
 class Evidence(Document):
     """The record of one smoke test. Appended beside the prefix, never changed."""
 
-    schema_: Literal[1, 2] = Field(
-        default=1, alias="schema", description="1: recorded before evidence was bound."
-    )
+    # 1: recorded before evidence was bound.
+    schema_: Literal[1, 2] = Field(default=1, alias="schema")
     environment: Name
     id: Line
     lock_sha256: Sha256
     site: Name
-    partition: Name | None = Field(default=None, description="None: no partition was named.")
+    partition: Name | None = None  # None: no partition was named.
     arch: Arch
     execution: Literal["native", "emulated"]
-    time: Moment = Field(description="End time, ISO 8601 in UTC.")
-    log: Line = Field(description="File name of the log, next to this record.")
-    findings: tuple[FindingNote, ...] = Field(
-        default=(), description="Findings of the plan; the lock contains them in full."
-    )
-    stand_ins: tuple[Line, ...] = Field(
-        default=(),
-        description="Stand-ins for packages and modules. With them, the smoke test does not prove "
-        "the recipe.",
-    )
-    build_facts: tuple[BuildFact, ...] = Field(
-        default=(),
-        description="Facts that the step verify found about the libraries of the environment.",
-    )
-    request: LaunchRecord | None = Field(
-        default=None, description="None: recorded by an earlier release."
-    )
-    run: RunObservation | None = Field(default=None, description="None: schema 1.")
+    time: Moment  # End time, ISO 8601 in UTC.
+    log: Line  # File name of the log, next to this record.
+    findings: tuple[FindingNote, ...] = ()  # Findings of the plan; the lock contains them in full.
+    # Stand-ins for packages and modules. With them, the smoke test does not prove the recipe.
+    stand_ins: tuple[Line, ...] = ()
+    # Facts that the step verify found about the libraries of the environment.
+    build_facts: tuple[BuildFact, ...] = ()
+    request: LaunchRecord | None = None  # None: recorded by an earlier release.
+    run: RunObservation | None = None  # None: schema 1.
     result: SmokeResult
-    by: Api | None = Field(
-        default=None,
-        description="The API of the proof where it is not one of the recipe's runtime. Derived "
-        "from the lock when the evidence is read.",
-    )
+    # The API of the proof where it is not one of the recipe's runtime. Derived from the lock when
+    # the evidence is read.
+    by: Api | None = None
 
 
 class SmokeReport(Document):

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import Field
-
 from ..base import Document, Line, Name
 from .launch import Mpi
 from .site import SiteLauncher
@@ -20,10 +18,10 @@ class ContractRow(Document):
     """One thing that image and host must agree on."""
 
     subject: Literal["architecture", "mpi", "pmi", "cuda", "mpi library", "mpi symbols", "glibc"]
-    image: Line = Field(description="What the image contains or needs.")
-    host: Line = Field(description="What the host has.")
+    image: Line  # What the image contains or needs.
+    host: Line  # What the host has.
     fit: Fit
-    why: Line | None = Field(default=None, description="The consequence; None if it fits.")
+    why: Line | None = None  # The consequence; None if it fits.
 
 
 class HostMpi(Document):

@@ -25,16 +25,12 @@ class CreateResult(Document):
     lock_sha256: Sha256
     root: Line
     prefix: Line
-    enter: Line = Field(description="Command that enters the environment without a module system.")
-    modulefiles: Line = Field(description="Folder for ``module use``.")
-    loads: tuple[Line, ...] = Field(
-        default=(), description="Modules of the site that the environment loads."
-    )
-    launch: tuple[Line, ...] = Field(description="Command that starts a program on two ranks.")
-    evidence: Evidence = Field(description="Evidence for the runtime of the recipe.")
-    proofs: tuple[Evidence, ...] = Field(
-        default=(), description="The newest proof of each runtime and transport."
-    )
+    enter: Line  # Command that enters the environment without a module system.
+    modulefiles: Line  # Folder for ``module use``.
+    loads: tuple[Line, ...] = ()  # Modules of the site that the environment loads.
+    launch: tuple[Line, ...]  # Command that starts a program on two ranks.
+    evidence: Evidence  # Evidence for the runtime of the recipe.
+    proofs: tuple[Evidence, ...] = ()  # The newest proof of each runtime and transport.
 
 
 class BundleResult(Document):
@@ -48,14 +44,10 @@ class BundleResult(Document):
     tier: Tier = "rendered"
     folder: Line
     archive: Line
-    bytes: int = Field(description="Size of the archive in bytes.")
-    files: int = Field(description="Number of locked files in the bundle.")
-    builds: tuple[Line, ...] = Field(
-        default=(), description="Components that the installer compiles."
-    )
-    can_emulate: bool = Field(
-        default=False, description="Whether ``create --emulate`` can build it on this machine."
-    )
+    bytes: int  # Size of the archive in bytes.
+    files: int  # Number of locked files in the bundle.
+    builds: tuple[Line, ...] = ()  # Components that the installer compiles.
+    can_emulate: bool = False  # Whether ``create --emulate`` can build it on this machine.
 
 
 class ModuleTree(Document):
@@ -75,26 +67,20 @@ class ImageResult(Document):
     environment: Name
     id: Line
     lock_sha256: Sha256
-    base: Line = Field(description="The base system: debian 12.")
+    base: Line  # The base system: debian 12.
     arch: Line
     format: ImageFormat
-    image: Line = Field(description="File of the image, or folder of a sandbox.")
-    bytes: int = Field(description="Size of its files in bytes.")
-    beside: Line = Field(description="Folder of its lock, manifest and records.")
-    number: int | None = Field(default=None, description="The number that it is published as.")
-    modulefiles: Line | None = Field(
-        default=None, description="Folder for module use that contains its module."
-    )
-    binds: tuple[Line, ...] = Field(
-        default=(), description="Folders that it binds from the machine, in the form of --bind."
-    )
-    gpus: bool = Field(default=False, description="Whether it was proved on the machine's GPUs.")
-    evidence: Evidence = Field(description="Evidence for the runtime of the recipe.")
+    image: Line  # File of the image, or folder of a sandbox.
+    bytes: int  # Size of its files in bytes.
+    beside: Line  # Folder of its lock, manifest and records.
+    number: int | None = None  # The number that it is published as.
+    modulefiles: Line | None = None  # Folder for module use that contains its module.
+    binds: tuple[Line, ...] = ()  # Folders that it binds from the machine, in the form of --bind.
+    gpus: bool = False  # Whether it was proved on the machine's GPUs.
+    evidence: Evidence  # Evidence for the runtime of the recipe.
     proofs: tuple[Evidence, ...]
-    unproved: tuple[Evidence, ...] = Field(
-        default=(),
-        description="Runtimes that need a GPU on a machine without one; they were only imported.",
-    )
+    # Runtimes that need a GPU on a machine without one; they were only imported.
+    unproved: tuple[Evidence, ...] = ()
 
 
 class BundleCheck(Document):
@@ -104,14 +90,11 @@ class BundleCheck(Document):
     """
 
     file: Line
-    files: int = Field(description="Number of files without SHA256SUMS.")
-    changed: tuple[str, ...] = Field(description="Files that changed after packing.")
-    contradictions: tuple[str, ...] = Field(
-        default=(), description="Contradictions between files that are unchanged."
-    )
-    unchecked: tuple[str, ...] = Field(
-        default=(), description="What could not be compared with the lock, each with the reason."
-    )
+    files: int  # Number of files without SHA256SUMS.
+    changed: tuple[str, ...]  # Files that changed after packing.
+    contradictions: tuple[str, ...] = ()  # Contradictions between files that are unchanged.
+    # What could not be compared with the lock, each with the reason.
+    unchecked: tuple[str, ...] = ()
     environment: Name | None = None
     id: Line | None = None
     lock_sha256: Sha256 | None = None
@@ -127,30 +110,20 @@ class EnvironmentEntry(Document):
     default: bool
     id: Line
     summary: str
-    site: Name | None = Field(
-        default=None, description="Site of the lock; None: the lock cannot be read."
-    )
-    tier: Tier | None = Field(description="The highest tier ever proved; None: no proof left.")
-    proved: str | None = Field(description="Time of the last proof, ISO 8601 in UTC.")
-    execution: Literal["native", "emulated"] | None = Field(
-        default=None, description="Execution of the last proof; None: no proof left."
-    )
-    stand_ins: tuple[str, ...] = Field(
-        default=(), description="Stand-ins. With them, the smoke test does not prove the recipe."
-    )
-    last_failed: bool = Field(description="Whether the newest smoke test failed.")
-    waived: tuple[AdvisoryId, ...] = Field(default=(), description="Waived advisories.")
-    warnings: int = Field(default=0, description="Number of known and undecided problems.")
-    damaged: tuple[str, ...] = Field(default=(), description="Records that cannot be read.")
-    claimed: tuple[str, ...] = Field(
-        default=(), description="Evidence that does not count, each with the reason."
-    )
-    unbound: bool = Field(
-        default=False, description="Whether the evidence was recorded before evidence was bound."
-    )
-    by: Api | None = Field(
-        default=None, description="API of the proof, if it is not that of the recipe's runtime."
-    )
+    site: Name | None = None  # Site of the lock; None: the lock cannot be read.
+    tier: Tier | None  # The highest tier ever proved; None: no proof left.
+    proved: str | None  # Time of the last proof, ISO 8601 in UTC.
+    # Execution of the last proof; None: no proof left.
+    execution: Literal["native", "emulated"] | None = None
+    # Stand-ins. With them, the smoke test does not prove the recipe.
+    stand_ins: tuple[str, ...] = ()
+    last_failed: bool  # Whether the newest smoke test failed.
+    waived: tuple[AdvisoryId, ...] = ()  # Waived advisories.
+    warnings: int = 0  # Number of known and undecided problems.
+    damaged: tuple[str, ...] = ()  # Records that cannot be read.
+    claimed: tuple[str, ...] = ()  # Evidence that does not count, each with the reason.
+    unbound: bool = False  # Whether the evidence was recorded before evidence was bound.
+    by: Api | None = None  # API of the proof, if it is not that of the recipe's runtime.
 
 
 class UnfinishedBuild(Document):
@@ -165,13 +138,13 @@ class ExternalEntry(Document):
 
     name: Name
     path: Line
-    imported: Line = Field(description="Time of the import, ISO 8601 in UTC.")
+    imported: Line  # Time of the import, ISO 8601 in UTC.
     kind: Line
     python: Line | None = None
     arch: Line | None = None
-    errors: int = Field(description="Number of errors found by the import.")
+    errors: int  # Number of errors found by the import.
     warnings: int
-    there: bool = Field(description="Whether its path exists now.")
+    there: bool  # Whether its path exists now.
 
 
 class Listing(Document):
@@ -180,77 +153,50 @@ class Listing(Document):
     root: Line
     site: Name
     arch: Line
-    shared: Line | None = Field(default=None, description="The group whose members share it.")
-    workspace: Workspace | None = Field(
-        default=None, description="The workspace that the root is in."
-    )
-    misfits: tuple[str, ...] = Field(
-        default=(), description="Folders with a wrong group or mode for a shared root."
-    )
+    shared: Line | None = None  # The group whose members share it.
+    workspace: Workspace | None = None  # The workspace that the root is in.
+    misfits: tuple[str, ...] = ()  # Folders with a wrong group or mode for a shared root.
     environments: tuple[EnvironmentEntry, ...]
     unfinished: tuple[UnfinishedBuild, ...] = ()
-    damaged: tuple[str, ...] = Field(default=(), description="Registries that cannot be read.")
-    external: tuple[ExternalEntry, ...] = Field(
-        default=(), description="External environments with their findings."
-    )
+    damaged: tuple[str, ...] = ()  # Registries that cannot be read.
+    external: tuple[ExternalEntry, ...] = ()  # External environments with their findings.
 
 
 class ImageFacts(Document):
     """What an image says of itself."""
 
-    file: Line = Field(description="File name as given by the user.")
+    file: Line  # File name as given by the user.
     format: ImageFormat
-    arch: Line | None = Field(description="None: an architecture that no recipe supports.")
-    bytes: int | None = Field(default=None, description="Size of the file; None for a folder.")
-    binds: tuple[Line, ...] = Field(
-        default=(), description="Folders with modules of the site that it binds from the machine."
-    )
+    arch: Line | None  # None: an architecture that no recipe supports.
+    bytes: int | None = None  # Size of the file; None for a folder.
+    binds: tuple[Line, ...] = ()  # Folders with modules of the site that it binds from the machine.
 
 
 class Info(Document):
     """All that is known of one published environment."""
 
-    image: ImageFacts | None = Field(
-        default=None, description="The image that was read; None: an environment of a root."
-    )
+    image: ImageFacts | None = None  # The image that was read; None: an environment of a root.
 
     environment: Name
     number: int
     default: bool
     id: Line
-    shared: Line | None = Field(
-        default=None, description="The group that shares the root: its members trust one another."
-    )
-    misfits: tuple[str, ...] = Field(
-        default=(), description="Folders with a wrong group or mode for a shared root."
-    )
-    workspace: Workspace | None = Field(
-        default=None, description="The workspace that the root is in."
-    )
+    shared: Line | None = None  # The group that shares the root: its members trust one another.
+    misfits: tuple[str, ...] = ()  # Folders with a wrong group or mode for a shared root.
+    workspace: Workspace | None = None  # The workspace that the root is in.
     prefix: Line
     modulefile: Line
     lock: Lock
     evidence: tuple[Evidence, ...]
-    contract: tuple[ContractRow, ...] = Field(
-        default=(), description="For an image and a site: whether they fit together."
-    )
-    on_site: tuple[Evidence, ...] = Field(
-        default=(),
-        description="For an image and a site: smoke tests at this site, stored next to the image.",
-    )
-    manifest: Literal["published", "later"] | None = Field(
-        default=None, description="When the files were recorded; None: not recorded."
-    )
-    damaged: tuple[str, ...] = Field(
-        default=(),
-        description="Records of smoke tests that cannot be read; they are ignored.",
-    )
-    claimed: tuple[str, ...] = Field(
-        default=(), description="Evidence that does not count, each with the reason."
-    )
-    changed: tuple[str, ...] | None = Field(
-        default=None, description="Files that differ from the manifest; None: not compared."
-    )
+    contract: tuple[ContractRow, ...] = ()  # For an image and a site: whether they fit together.
+    # For an image and a site: smoke tests at this site, stored next to the image.
+    on_site: tuple[Evidence, ...] = ()
+    # When the files were recorded; None: not recorded.
+    manifest: Literal["published", "later"] | None = None
+    damaged: tuple[str, ...] = ()  # Records of smoke tests that cannot be read; they are ignored.
+    claimed: tuple[str, ...] = ()  # Evidence that does not count, each with the reason.
+    # Files that differ from the manifest; None: not compared.
+    changed: tuple[str, ...] | None = None
 
 
 class Attestation(Document):
@@ -263,7 +209,7 @@ class Attestation(Document):
     number: int
     form: DocumentForm
     recorded: bool
-    text: str = Field(description="The document: CycloneDX or in-toto.")
+    text: str  # The document: CycloneDX or in-toto.
 
 
 class DefaultChange(Document):
@@ -278,28 +224,23 @@ class LaunchLine(Document):
     """What starts a program on all ranks of an environment."""
 
     environment: Name
-    number: int | None = Field(description="None: not published.")
-    contract: tuple[ContractRow, ...] = Field(
-        default=(), description="For an image: whether it fits the site."
-    )
-    launcher: Line = Field(description="Its kind: openmpi, srun, ...")
-    ranks: int | None = Field(
-        description="None: one for each GPU; the number of GPUs per node is unknown."
-    )
-    hosts: tuple[Line, ...] = Field(description="host:slots; empty: only this machine.")
-    hosts_from: Line = Field(description="Source of the hosts.")
-    words: tuple[str, ...] = Field(
-        description="The command line, the program and its arguments last. It begins with a check "
-        "that fails if the environment is not loaded."
-    )
+    number: int | None  # None: not published.
+    contract: tuple[ContractRow, ...] = ()  # For an image: whether it fits the site.
+    launcher: Line  # Its kind: openmpi, srun, ...
+    ranks: int | None  # None: one for each GPU; the number of GPUs per node is unknown.
+    hosts: tuple[Line, ...]  # host:slots; empty: only this machine.
+    hosts_from: Line  # Source of the hosts.
+    # The command line, the program and its arguments last. It begins with a check that fails if the
+    # environment is not loaded.
+    words: tuple[str, ...]
 
 
 class ShellLine(Document):
     """What opens a shell with an environment in a job of its own."""
 
-    environment: Line | None = Field(description="NAME/N; None: not published.")
+    environment: Line | None  # NAME/N; None: not published.
     scheduler: Line
-    words: tuple[str, ...] = Field(description="The command line.")
+    words: tuple[str, ...]  # The command line.
 
 
 class RemoveResult(Document):
@@ -347,10 +288,10 @@ class RecipeDraft(Document):
 
     name: Name
     recipe: str
-    site: tuple[Line, ...] = Field(description="What the site file must state.")
-    unknown: tuple[Line, ...] = Field(description="What the recipe lacks because it is unknown.")
-    differs: tuple[Line, ...] = Field(description="Differences of an environment made by create.")
-    file: Line | None = Field(default=None, description="File that was written.")
+    site: tuple[Line, ...]  # What the site file must state.
+    unknown: tuple[Line, ...]  # What the recipe lacks because it is unknown.
+    differs: tuple[Line, ...]  # Differences of an environment made by create.
+    file: Line | None = None  # File that was written.
 
 
 class RowMatch(Document):
@@ -359,20 +300,16 @@ class RowMatch(Document):
     id: AdvisoryId
     kind: Line
     verdict: Verdict
-    severity: Severity = Field(description="Severity for these versions.")
+    severity: Severity  # Severity for these versions.
     summary: Line
-    about: tuple[Line, ...] = Field(description="component@version")
-    open: tuple[Line, ...] = Field(
-        default=(), description="Facts or other components that it depends on."
-    )
-    remedy: Line | None = Field(default=None, description="The remedy that lifts it, if one does.")
+    about: tuple[Line, ...]  # component@version
+    open: tuple[Line, ...] = ()  # Facts or other components that it depends on.
+    remedy: Line | None = None  # The remedy that lifts it, if one does.
     fix: Line | None = None
     link: Line
-    confirmed_to: Line | None = Field(
-        default=None,
-        description="If an error counts as a warning for these versions: the last release that it "
-        "was confirmed for.",
-    )
+    # If an error counts as a warning for these versions: the last release that it was confirmed
+    # for.
+    confirmed_to: Line | None = None
 
 
 class CheckResult(Document):
@@ -393,28 +330,23 @@ class RecordResult(Document):
     releases: int
     new_releases: int
     statements: dict[Line, int]
-    shipped: int = Field(description="Combinations of releases that EasyBuild ships.")
-    contradictions: tuple[Line, ...] = Field(
-        description="Those of them that a row calls an error, and statements against rows or them."
-    )
-    outdated: tuple[Line, ...] = Field(
-        description="Open ranges of rows that are more than two releases behind."
-    )
-    unread: tuple[Line, ...] = Field(
-        default=(), description="Files of a checkout that could not be read."
-    )
-    written: tuple[Line, ...] = Field(description="Files, as the user names the folder.")
+    shipped: int  # Combinations of releases that EasyBuild ships.
+    # Those of them that a row calls an error, and statements against rows or them.
+    contradictions: tuple[Line, ...]
+    outdated: tuple[Line, ...]  # Open ranges of rows that are more than two releases behind.
+    unread: tuple[Line, ...] = ()  # Files of a checkout that could not be read.
+    written: tuple[Line, ...]  # Files, as the user names the folder.
 
 
 class ImportResult(Document):
     """A recipe that was made of another tool's file."""
 
     name: Name
-    form: Line = Field(description="Kind of file, such as a lock of pixi.")
+    form: Line  # Kind of file, such as a lock of pixi.
     arch: Arch
-    file: Line | None = Field(description="File that was written.")
+    file: Line | None  # File that was written.
     recipe: str
-    left_out: tuple[str, ...] = Field(description="Contents of the file that the recipe lacks.")
+    left_out: tuple[str, ...]  # Contents of the file that the recipe lacks.
 
 
 class LockCheck(Document):
@@ -422,4 +354,4 @@ class LockCheck(Document):
 
     file: Line
     id: Line
-    changed: tuple[Line, ...] = Field(description="Inputs that changed.")
+    changed: tuple[Line, ...]  # Inputs that changed.

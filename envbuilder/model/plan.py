@@ -37,13 +37,9 @@ class Pin(Document):
     component: Name
     version: PlainVersion
     origin: Origin
-    locator: Line = Field(
-        description="Module name, interpreter path, name on the index, or CHANNEL/NAME of conda."
-    )
+    locator: Line  # Module name, interpreter path, name on the index, or CHANNEL/NAME of conda.
     why: Line
-    fulfils: tuple[Name, ...] = Field(
-        default=(), description="Virtuals that the component fulfils, such as mpi."
-    )
+    fulfils: tuple[Name, ...] = ()  # Virtuals that the component fulfils, such as mpi.
 
     def __str__(self) -> str:
         return f"{self.component}@{self.version} <- {self.origin}:{self.locator}"
@@ -111,9 +107,9 @@ class PlanFinding(Document):
     status: FindingStatus
     severity: Severity
     summary: Line
-    components: tuple[Line, ...] = Field(description="Affected components: component@version.")
+    components: tuple[Line, ...]  # Affected components: component@version.
     fix: Line | None = None
-    link: Line = Field(description="Its first source.")
+    link: Line  # Its first source.
     facts: tuple[Line, ...] = ()
     remedy: Line | None = None
     reason: Line | None = None
@@ -148,7 +144,7 @@ class SiteFinding(Document):
     ]
     reason: str
     component: Name | None = None
-    pin: str | None = Field(default=None, description="component@version <- origin:locator")
+    pin: str | None = None  # component@version <- origin:locator
     modules: tuple[ModuleName, ...] = ()
     fix: str | None = None
 
@@ -169,28 +165,16 @@ class SourceBuild(Document):
     component: Name
     version: PlainVersion
     flags: dict[VariableName, Line] = Field(default_factory=dict)
-    homes: dict[VariableName, Line] = Field(
-        default_factory=dict,
-        description="Flags whose values are folders of the prefix, relative to it; '.' is the "
-        "prefix.",
-    )
-    environment: dict[VariableName, Line] = Field(
-        default_factory=dict, description="Further variables of the build: remedies."
-    )
+    # Flags whose values are folders of the prefix, relative to it; '.' is the prefix.
+    homes: dict[VariableName, Line] = Field(default_factory=dict)
+    # Further variables of the build: remedies.
+    environment: dict[VariableName, Line] = Field(default_factory=dict)
     pip_options: tuple[Line, ...] = ()
-    build_requires: tuple[Line, ...] = Field(
-        default=(), description="Requirements that only this build has: setuptools<60."
-    )
+    build_requires: tuple[Line, ...] = ()  # Requirements that only this build has: setuptools<60.
     patches: tuple[Line, ...] = ()
-    tree: GitRevision | None = Field(
-        default=None, description="Its git tree, if its sources are not an archive of the index."
-    )
-    frameworks: tuple[Name, ...] = Field(
-        default=(), description="Frameworks that it is built for: torch, tensorflow, mxnet."
-    )
-    links: tuple[Name, ...] = Field(
-        default=(), description="Components that its libraries link to: mpi, nccl."
-    )
+    tree: GitRevision | None = None  # Its git tree, if its sources are not an archive of the index.
+    frameworks: tuple[Name, ...] = ()  # Frameworks that it is built for: torch, tensorflow, mxnet.
+    links: tuple[Name, ...] = ()  # Components that its libraries link to: mpi, nccl.
 
 
 class Proof(Document):
@@ -210,14 +194,11 @@ class RuntimePlan(Document):
     version: PlainVersion
     source_sha256: Sha256
     bundled: bool = True
-    aliases: tuple[AliasName, ...] = Field(
-        default=(), description="Further names under which it can be imported, such as horovod."
-    )
-    beside: RuntimeName | None = Field(
-        default=None,
-        description="The runtime that programs use if its own launch method starts them: ddlrun, "
-        "or TF_CONFIG on every rank.",
-    )
+    # Further names under which it can be imported, such as horovod.
+    aliases: tuple[AliasName, ...] = ()
+    # The runtime that programs use if its own launch method starts them: ddlrun, or TF_CONFIG on
+    # every rank.
+    beside: RuntimeName | None = None
 
 
 class Input(Document):
@@ -243,23 +224,16 @@ class PlanChannel(Document):
 
     name: ChannelName
     url: LockUrl
-    canonical: LockUrl | None = Field(
-        default=None, description="URL of the channel itself, if a mirror of the site was read."
-    )
-    mirrors: tuple[LockUrl, ...] = Field(
-        default=(),
-        description="Other mirrors of the site, for files that the first one lacks.",
-    )
+    canonical: LockUrl | None = None  # URL of the channel itself, if a mirror of the site was read.
+    # Other mirrors of the site, for files that the first one lacks.
+    mirrors: tuple[LockUrl, ...] = ()
     accept: dict[VariableName, Line] = Field(default_factory=dict)
     licence: Line | None = None
-    gone_since: Day | None = Field(
-        default=None,
-        description="Day of the first report that the channel has no packages any more, if the "
-        "site has no copy of it.",
-    )
-    keys: Annotated[tuple[Line, ...], AfterValidator(no_content_trust)] = Field(
-        default=(), description="In earlier locks: keys of conda's content trust."
-    )
+    # Day of the first report that the channel has no packages any more, if the site has no copy of
+    # it.
+    gone_since: Day | None = None
+    # In earlier locks: keys of conda's content trust.
+    keys: Annotated[tuple[Line, ...], AfterValidator(no_content_trust)] = ()
 
 
 class Plan(Document):
@@ -272,48 +246,36 @@ class Plan(Document):
     arch: Arch
     backend: BackendName
     system_site_packages: bool
-    python: AbsolutePath | None = Field(
-        description="The interpreter that creates the virtualenv; None: conda installs it."
-    )
+    # The interpreter that creates the virtualenv; None: conda installs it.
+    python: AbsolutePath | None
     pins: tuple[Pin, ...]
-    build_pins: tuple[Pin, ...] = Field(default=(), description="Components that only builds need.")
-    brought: tuple[Pin, ...] = Field(
-        default=(), description="Additional components of the modules that nothing requires."
-    )
+    build_pins: tuple[Pin, ...] = ()  # Components that only builds need.
+    brought: tuple[Pin, ...] = ()  # Additional components of the modules that nothing requires.
     packages: tuple[Line, ...] = ()
-    conda_specs: tuple[Line, ...] = Field(
-        default=(),
-        description="MatchSpecs of additional packages of the channels, or of builds.",
-    )
+    # MatchSpecs of additional packages of the channels, or of builds.
+    conda_specs: tuple[Line, ...] = ()
     modules: Modules = Modules()
     builds: tuple[SourceBuild, ...] = ()
-    verified: tuple[SourceBuild, ...] = Field(
-        default=(),
-        description="Components of modules that are verified like builds; only flags that the "
-        "recipe states are known.",
-    )
+    # Components of modules that are verified like builds; only flags that the recipe states are
+    # known.
+    verified: tuple[SourceBuild, ...] = ()
     findings: tuple[PlanFinding, ...] = ()
     site_findings: tuple[SiteFinding, ...] = ()
     environment: tuple[Edit, ...] = ()
     runtime: RuntimePlan
     patches: tuple[Patch, ...] = ()
     launcher: SiteLauncher
-    launch_options: LaunchOptions = Field(
-        default_factory=dict, description="Options of launch lines by launcher."
-    )
+    # Options of launch lines by launcher.
+    launch_options: LaunchOptions = Field(default_factory=dict)
     proofs: tuple[Proof, ...] = ()
     smoke: Smoke
     pip_indexes: tuple[LockUrl, ...] = ()
     find_links: tuple[LockUrl, ...] = ()
     channels: tuple[PlanChannel, ...] = ()
-    profile: Profile | None = Field(
-        default=None, description="The profiler that measures the ranks."
-    )
-    partition: Name | None = Field(
-        default=None,
-        description="The partition of the site that was named for the plan. Evidence of another "
-        "partition does not count.",
-    )
+    profile: Profile | None = None  # The profiler that measures the ranks.
+    # The partition of the site that was named for the plan. Evidence of another partition does not
+    # count.
+    partition: Name | None = None
     steps: tuple[Step, ...]
     inputs: tuple[Input, ...] = ()
 
@@ -393,3 +355,34 @@ class Lock(Document):
     def id(self) -> str:
         """Return the name of the prefix: the first 12 hex digits of the hash."""
         return self.sha256()[:12]
+
+
+# What fulfils mpi in locks of before pins said so themselves. No further MPI belongs here: which
+# components fulfil it stands in components.yaml.
+_EARLIER_MPIS = frozenset({"mpich", "openmpi", "spectrum-mpi", "mvapich2", "impi"})
+
+
+def proofs_of(plan: Plan) -> tuple[Proof, ...]:
+    """Return the smoke tests that an environment of *plan* must pass, in their order.
+
+    A plan that names none proves the bundled runtime over MPI, which every such plan holds.
+    """
+    return plan.proofs or (Proof(api="numpy", transport="mpi", launcher=plan.launcher),)
+
+
+def mpi_of(plan: Plan) -> Pin | None:
+    """Return the MPI that the plan holds, or None."""
+    return next(filter(is_mpi, plan.pins), None)
+
+
+def mpi_from(plan: Plan) -> Literal["prefix", "wrapper"] | None:
+    """Return who knows where libmpi must lie: for pip and our own builds it is the prefix."""
+    pin = mpi_of(plan)
+    if pin is None:
+        return None
+    return "wrapper" if pin.origin in ("module", "system") else "prefix"
+
+
+def is_mpi(pin: Pin) -> bool:
+    """Whether a pin is an MPI."""
+    return "mpi" in pin.fulfils or pin.component in _EARLIER_MPIS

@@ -7,7 +7,6 @@ is compiled by Score-P's wrappers, so that MPI calls and C++ functions are seen 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 from ..knowledge.terms import Profile
 from .plan import Plan
@@ -39,11 +38,6 @@ def program(profile: Profile | None, script: str = "my_program.py") -> tuple[str
 def build_variables(profile: Profile | None) -> Mapping[str, str]:
     """Return what the build of a runtime is told."""
     return _COMPILERS[profile] if profile else {}
-
-
-def variant_name(recipe: str, profile: Literal["scorep"]) -> str:
-    """Return the name of a recipe's variant: its environments are others than the recipe's."""
-    return f"{recipe}-{profile}"
 
 
 def base_name(plan: Plan) -> str:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from ..base import Command, Document, Line
+from ..base import Command, Document, Line, Name
 from ..knowledge.symptoms import Confidence
 from ..knowledge.terms import Severity
 from .evidence import LaunchRecord, Moment, RunObservation, SmokeResult
@@ -43,7 +43,7 @@ class Observation(Document):
     """Where something was read, and what is written there."""
 
     file: Line
-    field: Line | None = Field(default=None, description="NEEDED, Requires-Dist, size, ...")
+    field: Line | None = None  # NEEDED, Requires-Dist, size, ...
     value: Line | None = None
 
 
@@ -55,8 +55,8 @@ class CheckInfo(Document):
     faults: tuple[Fault, ...] = Field(min_length=1)
     severity: Severity
     title: Line
-    why: Line = Field(description="Why it matters.")
-    fix: Line = Field(description="What to do.")
+    why: Line  # Why it matters.
+    fix: Line  # What to do.
     source: Line
 
 
@@ -71,10 +71,8 @@ class Finding(Document):
     why: Line
     fix: Command
     source: Line
-    accepted: Line | None = Field(
-        default=None,
-        description="Why the baseline or the recipe accepts it; it then does not count.",
-    )
+    # Why the baseline or the recipe accepts it; it then does not count.
+    accepted: Line | None = None
 
 
 class Unchecked(Document):
@@ -82,19 +80,16 @@ class Unchecked(Document):
 
     id: Line
     reason: Line
-    examples: tuple[Line, ...] = Field(default=(), description="The first of what it is about.")
-    number: int = Field(description="Of how many; 0: the check looked at nothing.")
+    examples: tuple[Line, ...] = ()  # The first of what it is about.
+    number: int  # Of how many; 0: the check looked at nothing.
 
 
 class Acceptance(Document):
     """Findings that somebody knows of and accepts, and why."""
 
     id: Line
-    summary: Line | None = Field(
-        default=None,
-        description="The summary as validate prints it; * matches any text. None: all findings of "
-        "the id.",
-    )
+    # The summary as validate prints it; * matches any text. None: all findings of the id.
+    summary: Line | None = None
     reason: Line
 
 
@@ -109,10 +104,10 @@ class ForeignProof(Document):
     """The record of one smoke test of an environment as it was found; kept where the user says."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
-    path: Line = Field(description="The environment.")
+    path: Line  # The environment.
     execution: Literal["native", "emulated"]
     time: Moment
-    log: Line | None = Field(description="Path of the log; None: not stored.")
+    log: Line | None  # Path of the log; None: not stored.
     request: LaunchRecord
     run: RunObservation | None = None
     result: SmokeResult
@@ -124,33 +119,23 @@ class Validation(Document):
     schema_: Literal[1] = Field(default=1, alias="schema")
     path: Line
     kind: EnvironmentKind
-    python: Line | None = Field(description="The version that the environment reports.")
-    arch: Line | None = Field(description="Architecture of its interpreter: x86_64, ppc64le, ...")
-    distributions: int = Field(description="Number of installed distributions, by metadata.")
-    libraries: int = Field(description="Number of ELF libraries in its package folders.")
-    files: int = Field(description="Number of files that its packages recorded.")
-    modules: tuple[Line, ...] = Field(
-        default=(), description="Modules loaded in the shell, if they were examined."
-    )
-    imported: tuple[Line, ...] = Field(
-        default=(), description="Modules that --run tried to import, each in a separate process."
-    )
-    proofs: tuple[ForeignProof, ...] = Field(
-        default=(), description="Proofs of the ranks that --run started; a failed one is last."
-    )
-    not_proved: Line | None = Field(
-        default=None, description="Why --run started no ranks, or not all possible ones."
-    )
-    findings: tuple[Finding, ...] = Field(description="Findings, errors first.")
-    undecided: tuple[RowMatch, ...] = Field(
-        default=(), description="Rows of knowledge that depend on facts that are not stated."
-    )
-    unchecked: tuple[Unchecked, ...] = Field(
-        default=(), description="What checks could not decide, because they lacked a fact."
-    )
-    unused: tuple[Acceptance, ...] = Field(
-        default=(), description="Rows of the baseline that match no finding."
-    )
+    python: Line | None  # The version that the environment reports.
+    arch: Line | None  # Architecture of its interpreter: x86_64, ppc64le, ...
+    distributions: int  # Number of installed distributions, by metadata.
+    libraries: int  # Number of ELF libraries in its package folders.
+    files: int  # Number of files that its packages recorded.
+    modules: tuple[Line, ...] = ()  # Modules loaded in the shell, if they were examined.
+    # Modules that --run tried to import, each in a separate process.
+    imported: tuple[Line, ...] = ()
+    # Proofs of the ranks that --run started; a failed one is last.
+    proofs: tuple[ForeignProof, ...] = ()
+    not_proved: Line | None = None  # Why --run started no ranks, or not all possible ones.
+    findings: tuple[Finding, ...]  # Findings, errors first.
+    # Rows of knowledge that depend on facts that are not stated.
+    undecided: tuple[RowMatch, ...] = ()
+    # What checks could not decide, because they lacked a fact.
+    unchecked: tuple[Unchecked, ...] = ()
+    unused: tuple[Acceptance, ...] = ()  # Rows of the baseline that match no finding.
 
     @property
     def open(self) -> tuple[Finding, ...]:
@@ -161,3 +146,13 @@ class Validation(Document):
     def bad(self) -> bool:
         """Whether anything is an error that nobody accepts."""
         return any(each.severity == "error" for each in self.open)
+
+
+class ExternalEnvironment(Document):
+    """What a root remembers of an environment that others built, which is never changed."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    name: Name
+    path: Line  # Absolute path of a folder or image.
+    imported: Line  # Time of the import, ISO 8601 in UTC.
+    validation: Validation

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
 from ..base import Document, Line
 
 
@@ -12,7 +10,5 @@ class Workspace(Document):
 
     name: Line
     path: Line
-    expires: str | None = Field(
-        description="ISO 8601 in UTC; None: ws_list does not state it as a time."
-    )
-    remaining: Line | None = Field(description="The remaining time, as ws_list states it.")
+    expires: str | None  # ISO 8601 in UTC; None: ws_list does not state it as a time.
+    remaining: Line | None  # The remaining time, as ws_list states it.

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 
 from .formats import is_random
-from .names import KEYWORDS, SERVICES, Strength, one_of, strength
+from .names import KEYWORDS, WORD_LISTS, Strength, one_of, strength
 
 # Characters: of a name on either side of the word that it is found by, of a value.
 _NAME, _VALUE = 80, 8192
@@ -21,7 +21,7 @@ _NAME, _VALUE = 80, 8192
 _SHORT_VALUE = 256
 _NAME_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
-_FOUND_BY = re.compile(one_of([*KEYWORDS, *SERVICES]))
+_FOUND_BY = re.compile(one_of([*KEYWORDS, *WORD_LISTS["services"]]))
 _NAME_END = re.compile(rf"[\w.-]{{0,{_NAME}}}")
 # Quotes as they are, in a text of JSON, in HTML, in a URL.
 _QUOTE = r"\"{3}|'{3}|\\{0,3}[\"'`]|&quot;|&apos;|&#0?3[49];|%2[27]"

@@ -4,69 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from .names import one_of
+from .names import one_of, table
 
 _QUOTED = r"\"(?:[^\"\\\n]|\\.){1,1024}\"|'[^'\n]{1,1024}'"
 # Words and quoted parts that stand together, as a shell joins them.
 _VALUE = rf"(?P<secret>(?:{_QUOTED}|[^\s\"']{{1,1024}}){{1,4}})"
 
-
-class _Option(NamedTuple):
-    """What stands before a password that is given to a program. *programs*: their names."""
-
-    programs: str
-    pattern: str
-
-
-_ECHO = r"(?:(?<=echo )|(?<=printf ))(?:-[neE]+[ \t]+)?"
-# Programs that read a password where a person would type it.
-_ASKS = (
-    r"(?:sudo[ \t]+(?:-S|\w*passwd)|\w*passwd|kinit|iinit|klog|cryptsetup|myproxy-logon"
-    r"|\w{1,16}-proxy-init)\b"
-)
-# As the manual page of each program has it.
-_OPTIONS = (
-    _Option("curl", r"-[a-zA-Z]*[uUb][ \t]*"),
-    _Option("curl", r"--(?:(?:proxy-|tls)?user|cookie|oauth2-bearer|(?:proxy-)?pass)(?:[ \t]+|=)"),
-    _Option("curl", r"(?:-E|--(?:proxy-)?cert)[ \t]+(?=\S+:)"),
-    _Option("wget", r"--(?:http-|ftp-|proxy-)?(?:password|user)(?:=|[ \t]+)"),
-    _Option("http https httpie xh", r"(?:-a|--auth)(?:[ \t]+|=)"),
-    _Option("mysql mysqldump mysqladmin mysqlimport mariadb mariadb-dump", r"-p(?=\S)"),
-    _Option("mongo mongosh mongodump mongorestore sshpass", r"-p[ \t]*"),
-    _Option("ldapsearch ldapadd ldapmodify ldapwhoami ldapdelete ldappasswd", r"-[ws][ \t]*"),
-    _Option("redis-cli", r"-a[ \t]*"),
-    _Option("sqlcmd bcp isql ipmitool unzip zip", r"-P[ \t]*"),
-    # A port is none: -p 8080:80.
-    _Option(
-        "docker podman buildah skopeo helm apptainer singularity", r"-p[ \t]+(?![\d.:]+(?:\s|$))"
-    ),
-    _Option("docker podman buildah skopeo", r"--(?:src-|dest-)?creds(?:[ \t]+|=)"),
-    _Option("twine az oc vault", r"-p[ \t]+"),
-    _Option("wandb", r"login[ \t]+(?:--relogin[ \t]+)?"),
-    _Option("smbclient rpcclient net", r"(?:-U[ \t]*|--user(?:[ \t]+|=))(?=\S*%)"),
-    _Option("htpasswd", r"-[a-zA-Z]*b[a-zA-Z]*[ \t]+\S+[ \t]+\S+[ \t]+"),
-    _Option("openssl", r"-(?:pass|passin|passout)[ \t]+(?!file:|env:|fd:|stdin)"),
-    _Option("openssl", r"-[kK][ \t]+"),
-    _Option("7z 7za unrar rar", r"-p(?=\S)"),
-    _Option("lftp ncftp", r"-u[ \t]*"),
-    _Option("snmpget snmpwalk snmpset", r"-[cAX][ \t]*"),
-    _Option("xfreerdp rdesktop", r"(?:/p:|-p[ \t]+)"),
-    _Option("sqlplus expdp impdp", r"(?=[\w$#]+/\S+@)"),
-    _Option("anaconda binstar", r"(?:-t|--token)(?:[ \t]*|=)"),
-    _Option("poetry", r"(?:http-basic\.\S+[ \t]+\S+|pypi-token\.\S+)[ \t]+"),
-    _Option("rabbitmqctl", r"(?:add_user|change_password|authenticate_user)[ \t]+\S+[ \t]+"),
-    _Option("echo printf", rf"{_ECHO}(?=[^|\n]{{1,512}}\|[ \t]*{_ASKS})"),
-    _Option("echo printf", rf"{_ECHO}(?=[^|\n]{{1,512}}\|[^|\n]{{1,512}}--(?:password-)?stdin)"),
-)
-_NAMES = sorted({name for each in _OPTIONS for name in each.programs.split()})
+# The names of programs, and what stands before a password that is given to one of them.
+_OPTIONS = tuple((programs.split(), pattern) for programs, pattern in table("options"))
+_NAMES = sorted({name for programs, _ in _OPTIONS for name in programs})
 _PROGRAM = re.compile(rf"(?:{one_of(_NAMES)})(?=[ \t])")
 _BY_PROGRAM = {
     name: tuple(
-        re.compile(rf"(?<=\s){each.pattern}{_VALUE}")
-        for each in _OPTIONS
-        if name in each.programs.split()
+        re.compile(rf"(?<=\s){pattern}{_VALUE}")
+        for programs, pattern in _OPTIONS
+        if name in programs
     )
     for name in _NAMES
 }

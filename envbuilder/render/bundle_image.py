@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..model.base_image import BUNDLE_FOLDER, Bind
-from ..model.plan import Lock
-from ..model.proofs import mpi_from, proofs_of
+from ..model.plan import Lock, mpi_from, proofs_of
 from ..target_tools.root.layout import Home
 from .container import FOLDER, exports, help_lines, labels
 from .quoting import Quoted, comment, line
@@ -24,10 +23,6 @@ _IN_MODULES = (
     'set +euo pipefail; exec "$@"'
 )
 BUNDLE = FOLDER.with_name("envbuild.bundle")
-
-
-def definition_file(lock: Lock) -> str:
-    return f"{lock.plan.recipe}.def"
 
 
 def render_bundle_definition(

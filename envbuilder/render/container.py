@@ -13,8 +13,7 @@ from ..errors import UsageError
 from ..model.base_image import Bind
 from ..model.launch import StartCommand
 from ..model.places import BuildFolders
-from ..model.plan import Lock, Plan
-from ..model.proofs import is_mpi, mpi_from, proofs_of
+from ..model.plan import Lock, Plan, is_mpi, mpi_from, proofs_of
 from ..target_tools.root.publish import SCAFFOLDING
 from .build import render_build
 from .dialects import edit_line, edit_value

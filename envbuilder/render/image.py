@@ -45,9 +45,8 @@ class Base(Document):
     python: PlainVersion
     glibc: PlainVersion
     versions: dict[Name, PlainVersion]
-    cuda: dict[PlainVersion, PlainVersion] = Field(
-        default_factory=dict, description="Tags of the CUDA image on it, by series of CUDA."
-    )
+    # Tags of the CUDA image on it, by series of CUDA.
+    cuda: dict[PlainVersion, PlainVersion] = Field(default_factory=dict)
 
 
 class CudaImage(Document):

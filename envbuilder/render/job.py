@@ -13,7 +13,7 @@ from ..model.launch import EnvironmentProgram
 from ..model.places import BuildFolders
 from ..model.plan import Lock, Plan
 from ..model.profiles import recipe_arguments
-from ..target_tools import quoting
+from ..target_tools.modulefile import without_nul
 from .dialects import edit_line
 from .quoting import Quoted
 from .subject import JobParts, Renderable
@@ -46,7 +46,7 @@ def expand_variables(word: str, names: Sequence[str]) -> str:
     literals = re.split(pattern, word)
     if len(literals) == 1:
         return word
-    quoted = [re.sub(r'[\\"$`]', r"\\\g<0>", quoting.without_nul(text)) for text in literals]
+    quoted = [re.sub(r'[\\"$`]', r"\\\g<0>", without_nul(text)) for text in literals]
     variables = re.findall(pattern, word)
     return Quoted(f'"{"".join(chain.from_iterable(zip_longest(quoted, variables, fillvalue="")))}"')
 

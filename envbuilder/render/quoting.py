@@ -10,7 +10,7 @@ import re
 import shlex
 from html import escape
 
-from ..target_tools import quoting
+from ..target_tools import modulefile
 from ..text import shown
 
 # The name of a variable that holds a line break; see definition_word.
@@ -26,7 +26,7 @@ class Quoted(str):
 
 def bash(text: str) -> Quoted:
     """Return *text* as one word of bash; text that is bash already stays as it is."""
-    return text if isinstance(text, Quoted) else Quoted(shlex.quote(quoting.without_nul(text)))
+    return text if isinstance(text, Quoted) else Quoted(shlex.quote(modulefile.without_nul(text)))
 
 
 def bash_value(name: str) -> Quoted:
@@ -36,12 +36,12 @@ def bash_value(name: str) -> Quoted:
 
 def lua(text: str) -> Quoted:
     """Return *text* as a string of Lua 5.1 and later."""
-    return Quoted(quoting.lua(text))
+    return Quoted(modulefile.lua(text))
 
 
 def tcl(text: str) -> Quoted:
     """Return *text* as one word of Tcl 8.4 and later, also inside a braced body."""
-    return Quoted(quoting.tcl(text))
+    return Quoted(modulefile.tcl(text))
 
 
 def comment(text: str) -> Quoted:

@@ -14,8 +14,8 @@ from ..target_tools import sharing
 from ..target_tools.files import IrregularFileError, entries, read_regular
 
 if TYPE_CHECKING:
-    from ..model.external import ExternalEnvironment
     from ..model.outcome import ExternalEntry
+from ..model.validation import ExternalEnvironment
 
 # No environment can have such a name.
 _FOLDER = ".external"
@@ -62,7 +62,7 @@ def forget(root: Path, name: str) -> None:
 
 def _read(path: Path) -> ExternalEnvironment:
     # lazy import: most roots list none
-    from ..model.external import ExternalEnvironment
+    from ..model.validation import ExternalEnvironment
 
     return ExternalEnvironment.model_validate_json(read_regular(path))
 

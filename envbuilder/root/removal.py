@@ -124,11 +124,11 @@ def _remove_unfinished(home: Home, say: Say) -> tuple[str, ...]:
     publish.clear(home, home.scratch, say)
     removed = []
     for identity in publish.unpublished(home):
-        if publish.is_removable(home, identity):
+        if all(map(publish.may_change, publish.folders_of(home, identity))):
             publish.remove_prefix(home, identity, say)
             removed.append(identity)
         else:
-            owner = sharing.owner_of(publish.first_folder(home, identity))
+            owner = sharing.owner_of(next(publish.folders_of(home, identity)))
             say(f"not removed: the unfinished build {identity} belongs to {owner}")
     return tuple(removed)
 

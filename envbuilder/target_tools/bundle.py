@@ -128,11 +128,6 @@ def is_step(value: Any) -> bool:
     return is_text(value) and re.fullmatch("[a-z0-9][a-z0-9-]*", value) is not None
 
 
-def is_positive(value: Any) -> bool:
-    """Return whether a value is a number above zero."""
-    return is_number(value) and value > 0
-
-
 def holds(fields: "Mapping[str, Test]") -> "Test":
     """Return a test for JSON objects that have these fields, and possibly others."""
 
@@ -158,7 +153,7 @@ IS_PROVING = holds(
     {
         "about": holds(dict.fromkeys(ABOUT, is_text)),
         "components": several(is_text),
-        "timeout": is_positive,
+        "timeout": lambda value: is_number(value) and value > 0,
         "max-bytes": lambda value: is_integer(value) and value > 0,
         "mpi-from": lambda value: value in (None, "prefix", "wrapper"),
         "proofs": lambda value: bool(value) and several(IS_PROOF)(value),

@@ -29,6 +29,7 @@ from pathlib import Path
 
 from .distributions import listed, records
 from .files import let_nobody_else_write, make_folder, read_list
+from .in_root import say
 from .names import normalize
 from .processes import processors
 from .trust import distrust
@@ -52,11 +53,6 @@ TOGETHER = 20
 FORKED: "dict[str, Any]" = (
     {} if sys.version_info < (3, 7) else {"mp_context": multiprocessing.get_context("fork")}
 )
-
-
-def say(text: str) -> None:
-    """Print a line on stderr."""
-    sys.stderr.write(text + "\n")
 
 
 def cache_folder() -> "Path | None":

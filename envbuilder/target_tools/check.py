@@ -20,6 +20,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from . import distributions
 from .distributions import Distribution
@@ -27,19 +28,10 @@ from .files import entries, is_below, read_json, real
 from .names import normalize
 from .processes import processors, run_tool
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 
 def lies_in(path: "str | Path", folder: "str | Path") -> bool:
     """Return whether a path is a folder or lies below it, links resolved."""
     return is_below(real(path), real(folder))
-
-
-def copies_on_path() -> "list[Distribution]":
-    """Return every distribution on the path, in the order in which Python looks."""
-    return [each for folder in sys.path for each in distributions.described(folder)]
 
 
 def cause(path: "str | Path", modules: "list[tuple[str, str]]") -> str:
@@ -50,16 +42,11 @@ def cause(path: "str | Path", modules: "list[tuple[str, str]]") -> str:
             by = f"set by module {', '.join(owners)}" if owners else "set by no loaded module"
             return f"{entry} is in PYTHONPATH, {by}"
     for folder in sys.path:
-        for pth in pth_files(folder):
+        for pth in (path for path in entries(folder) if path.name.endswith(".pth")):
             for line in pth.read_text(encoding="utf-8", errors="replace").splitlines():
                 if adds(line) and lies_in(path, Path(folder) / line.strip()):
                     return f"{line.strip()} is added by {pth}"
     return "it is in the Python that the virtualenv was created with"
-
-
-def pth_files(folder: "str | Path") -> "list[Path]":
-    """Return the files of a folder that add folders to Python's path."""
-    return [path for path in entries(folder) if path.name.endswith(".pth")]
 
 
 def adds(line: str) -> bool:
@@ -168,7 +155,7 @@ def main(arguments: "list[str]") -> int:
         return 0
     expected = read_json(options.expected)
     pins = [pin for pin in expected if not options.only or pin["name"] in options.only]
-    copies = copies_on_path()
+    copies = [each for folder in sys.path for each in distributions.described(folder)]
     modules = read_modules(options.modules)
     imported = take(options.imported) if options.imported else {}
     # Each import has a process of its own, and these take their time: as many at once as there are

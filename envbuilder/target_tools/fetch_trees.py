@@ -11,16 +11,13 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from .errors import BuildError, EnvbuildError
 from .fetch import is_whole
 from .files import read_json
 from .git_tree import Revision, fetch_tree
 from .processes import ASKING_FOR_THE_END
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn
 
 
 def fetch(tree: "dict[str, str]", folder: Path) -> None:

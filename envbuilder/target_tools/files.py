@@ -10,11 +10,8 @@ import shutil
 import stat
 import tempfile
 from pathlib import Path
+from typing import Any, BinaryIO, Iterable, Mapping
 from urllib.parse import unquote, urlsplit
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, BinaryIO, Iterable, Mapping
 
 CHUNK = 1024 * 1024
 # What is read of a file of a root at most, in bytes; LARGE_BYTES of one that has an entry for every

@@ -306,7 +306,9 @@ def module_url(parent: str, url: str, name: str) -> str:
     Raises BuildError for an invalid URL, or one that leads from a server to files of this machine.
     """
     absolute = _absolute(parent, url) if url.startswith(("./", "../")) else url
-    if absolute and (REMOTE.fullmatch(absolute) or _both_local(parent, absolute)):
+    if absolute and (
+        REMOTE.fullmatch(absolute) or (LOCAL.fullmatch(parent) and LOCAL.fullmatch(absolute))
+    ):
         return absolute
     raise BuildError(
         "git.submodule-unsafe-url",
@@ -325,10 +327,6 @@ def _absolute(parent: str, url: str) -> "str | None":
                 return None
             parts.pop()
     return match.group(1) + "/".join(parts + words) if match else None
-
-
-def _both_local(parent: str, url: str) -> bool:
-    return bool(LOCAL.fullmatch(parent) and LOCAL.fullmatch(url))
 
 
 def _check_paths(entries: "list[_Entry]") -> None:

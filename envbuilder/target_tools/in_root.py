@@ -3,13 +3,10 @@
 import os
 import signal
 import sys
+from typing import Callable, NoReturn
 
 from .errors import BuildError, EnvbuildError
 from .processes import ASKING_FOR_THE_END
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, NoReturn
 
 
 def say(text: str) -> None:

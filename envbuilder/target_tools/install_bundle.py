@@ -12,6 +12,7 @@ is published where all that its ranks lack is a GPU on this machine; it is not m
 import argparse
 import contextlib
 from pathlib import Path
+from typing import Any, Iterable, Mapping
 
 from . import in_root, sharing
 from .bundle import SUMS, facts_of
@@ -28,10 +29,6 @@ from .root.registry import heal_registry
 from .root.stamp import Root
 from .root.store import open_home, open_root
 from .steps import MORE_TIME, ending, limit_of, stated_limit
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterable, Mapping
 
 
 def copy(bundle: Path, facts: "dict[str, Any]", home: Home) -> None:

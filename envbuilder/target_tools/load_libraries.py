@@ -14,14 +14,11 @@ import importlib
 import json
 import os
 from pathlib import Path
+from typing import Any, Iterable, Iterator, Mapping
 
 from .horovod_build import CLASSES, CPU_OPERATIONS_FUNCTION
 from .proc import mapped_libraries
 from .processes import run_tool
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterable, Iterator, Mapping
 
 SECONDS = 300
 

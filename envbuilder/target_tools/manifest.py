@@ -25,13 +25,10 @@ import stat
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any, Iterator, NoReturn
 
 from .files import LARGE_BYTES, read_json, read_regular, sha256_of, write_atomically
 from .processes import output_of, processors
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator, NoReturn
 
 SCHEMA = 1
 # What Python calls the bytecode of NAME.py: NAME.cpython-311.pyc, NAME.cpython-311.opt-1.pyc.

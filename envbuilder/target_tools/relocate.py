@@ -30,13 +30,10 @@ import sys
 import tarfile
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, Iterator
 
 from .conda_packages import ENTRY_POINT, META, is_outside, originals, placed, records_of, scripts
 from .files import canonical_json, read_json, remove_tree, sha256_of, write_atomically
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator
 
 # What a prefix is called that is linked to be packed.
 PLACEHOLDER = "/envbuild-conda-prefix"

@@ -12,13 +12,10 @@ import os
 import pwd
 import stat
 from pathlib import Path
+from typing import Any, Iterator
 
 from . import files
 from .errors import UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator
 
 STAMP = ".envbuild.json"
 FOLDER_MODE = 0o2775

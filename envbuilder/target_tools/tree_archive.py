@@ -14,10 +14,7 @@ headers otherwise from one Python to the next. So the sha256 of a tree is that o
 """
 
 import hashlib
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import BinaryIO, Iterable
+from typing import BinaryIO, Iterable
 
 BLOCK = 512
 FIELD = 100

@@ -31,6 +31,7 @@ from .distributions import INSIDE, PATH
 from .errors import BuildError
 from .files import ELF_MAGIC, entries, let_nobody_else_write, make_folder, read_json, sha256_of
 from .horovod_build import missing_headers
+from .in_root import say
 from .rpaths import RpathError, relocate
 from .trust import distrust
 from .wheel_key import facts_of, homes, key_of, prefixes_of
@@ -45,11 +46,6 @@ if TYPE_CHECKING:
 
 KEY_DIGITS = 16
 RECORD = "record.json"
-
-
-def say(text: str) -> None:
-    """Print a line on stderr; stdout is for the path alone."""
-    sys.stderr.write(text + "\n")
 
 
 def entry_of(cache: Path, key: str) -> Path:

@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from ..documents.for_arch import for_arch
 from ..documents.library import find as find_document
-from ..documents.load import load_recipe, read_document
+from ..documents.load import for_arch, load_recipe, read_document
 from ..documents.site_choice import ChosenSite, with_partition
 from ..errors import UsageError
 from ..inspect.environments import backend_of, components_of, rows_of
@@ -34,6 +33,7 @@ from ..workflow.entries import entries
 from ..workflow.site_contents import site_search
 from . import checks, horovod_build, imports
 from . import recipe_comparison as as_asked
+from .checks.protocol import INFOS
 from .image_environment import environment_or_image
 from .options import ComparisonOptions, ProvingOptions, RemovedOptions, ValidateOptions
 
@@ -50,13 +50,7 @@ _WHY_ROW = "a known problem: envbuild advisories show {}"
 
 def list_checks() -> tuple[CheckInfo, ...]:
     """Return every kind of finding."""
-    return (
-        *checks.table(),
-        *horovod_build.table(),
-        *as_asked.table(),
-        imports.IMPORT_FAILED,
-        imports.RANKS_FAILED,
-    )
+    return tuple(INFOS.values())
 
 
 def looked_for(options: ValidateOptions) -> tuple[CheckInfo, ...]:

@@ -35,8 +35,11 @@ from ..target_tools.library_facts import defined_among, required_symbols, symbol
 from ..target_tools.names import normalize
 from ..target_tools.wheel_key import PREFIX_WORD
 from .checks.frameworks import VERSION_LINE
-from .checks.protocol import NOT_SEARCHED, Outcome, Undecided, Violation
+from .checks.protocol import INFOS, NOT_SEARCHED, Outcome, Undecided, Violation
 
+OTHER_RELEASE = INFOS["horovod.other-framework"]
+OTHER_ABI = INFOS["horovod.other-abi"]
+SYMBOL_MISSING = INFOS["horovod.symbol-missing"]
 _HOROVOD = "horovod"
 _EXTENSION = re.compile(r"(.+/horovod)/(\w+)/(?:.+/)?[^/]*mpi_lib[^/]*\.so")
 # std::string in the names of symbols: of the C++11 ABI, and of the one before.
@@ -87,11 +90,6 @@ def look(inputs: HorovodInputs) -> Iterator[tuple[CheckInfo, Outcome]]:
         for outcome in _other_release(inputs, extension, framework):
             yield OTHER_RELEASE, outcome
         yield from _missing_symbols(inputs, extension, framework)
-
-
-def table() -> tuple[CheckInfo, ...]:
-    """Return the checks."""
-    return OTHER_RELEASE, OTHER_ABI, SYMBOL_MISSING
 
 
 def _extensions(environment: Environment) -> Iterator[Extension]:
@@ -358,39 +356,3 @@ def _command(
         f"{name}={shlex.quote(value)} " for name, value in sorted(variables.items())
     )
     return " && ".join([*parts, assignments + shlex.join(dict.fromkeys(words))])
-
-
-_FIX = "build it again with its flags and patches: envbuild remove, then envbuild create"
-
-OTHER_RELEASE = CheckInfo(
-    id="horovod.other-framework",
-    layer="framework records",
-    faults=("missing", "another release"),
-    severity="error",
-    title="Horovod was built for another framework, or release of it, than is installed",
-    why="import fails: without an extension with 'has not been built', with one of another release "
-    "with an undefined symbol, or ranks crash",
-    fix=_FIX,
-    source="https://github.com/horovod/horovod/blob/2626dc87/horovod/common/util.py",
-)
-OTHER_ABI = CheckInfo(
-    id="horovod.other-abi",
-    layer="ABI",
-    faults=("another release",),
-    severity="error",
-    title="Horovod was built with another C++ ABI than the framework",
-    why="import fails with an undefined symbol; Horovod's build asks the installed framework for "
-    "its ABI",
-    fix=_FIX,
-    source="https://gcc.gnu.org/onlinedocs/libstdc++/manual/using_dual_abi.html",
-)
-SYMBOL_MISSING = CheckInfo(
-    id="horovod.symbol-missing",
-    layer="ABI",
-    faults=("missing",),
-    severity="error",
-    title="Horovod needs C++ symbols that the installed framework lacks",
-    why="import fails with an undefined symbol: Horovod was built for another framework",
-    fix=_FIX,
-    source="https://man7.org/linux/man-pages/man8/ld.so.8.html",
-)

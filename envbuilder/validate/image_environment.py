@@ -7,16 +7,31 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..base import Name, fits
 from ..errors import UsageError
 from ..files import remove_tree
-from ..images import environments, read_header, unpack_system
+from ..images.sif import read_header
+from ..images.system import environments, unpack_system
 from ..inspect.environments import environment_of
 from ..inspect.facts import Environment
 from ..inspect.reading import read_environment
-from ..machine.host import LocalMachine, is_file, is_folder
+from ..machine.host import LocalMachine, is_file, is_folder, is_there
+from ..root import external
 from ..text import shown
 from ..workflow.context import Context
-from .registered_paths import path_of
+from ..workflow.options import RootOptions
+from ..workflow.places import find_root
+
+
+def path_of(name: str | None, root: str | None, context: Context) -> str | None:
+    """Return where an environment of others lies that a root lists by a name; None: it does not."""
+    if name is None or "/" in name or not fits(Name, name):
+        return None
+    if root is None and is_there(context.path(name)):
+        return None
+    there = find_root(RootOptions(root), context)
+    record = external.find(there.path, name) if there else None
+    return record.path if record else None
 
 
 @contextlib.contextmanager

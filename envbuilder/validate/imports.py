@@ -9,36 +9,13 @@ from ..inspect.facts import OWN, Environment
 from ..inspect.observation import seen
 from ..knowledge.components import Component
 from ..machine.host import ask, first_line, is_file
-from ..model.validation import CheckInfo, Finding
+from ..model.validation import Finding
 from ..target_tools.names import normalize
-from .checks.protocol import Violation, told
+from .checks.protocol import INFOS, Violation, told
 
 # Seconds for one import: a framework on a busy shared file system needs a minute.
 PATIENCE = 180.0
 _PROGRAM = "import importlib, sys; importlib.import_module(sys.argv[1])"
-
-IMPORT_FAILED = CheckInfo(
-    id="run.import-failed",
-    layer="loader",
-    faults=("missing", "damaged"),
-    severity="error",
-    title="a package with compiled parts, or a known component, cannot be imported",
-    why="every program that uses it fails in the same way",
-    fix="look for findings of the library or package in the message; envbuild diagnose explains it",
-    source="https://docs.python.org/3/library/importlib.html",
-)
-
-RANKS_FAILED = CheckInfo(
-    id="run.ranks-failed",
-    layer="ABI",
-    faults=("another release",),
-    severity="error",
-    title="ranks do not communicate as expected",
-    why="a program of several ranks hangs, ends or computes wrong results",
-    fix="the summary shows the first failure; --evidence DIR keeps the log, which envbuild "
-    "diagnose explains",
-    source="https://github.com/horovod/horovod/blob/2626dc87/docs/troubleshooting.rst",
-)
 
 
 def modules_of(environment: Environment, components: Mapping[str, Component]) -> tuple[str, ...]:
@@ -86,6 +63,6 @@ def failures(environment: Environment, names: tuple[str, ...]) -> Iterator[Findi
             said = first_line(done.stderr) or done.trouble
             where = environment.short(environment.interpreter.path)
             yield told(
-                IMPORT_FAILED,
+                INFOS["run.import-failed"],
                 Violation(f"import {name} fails: {said}", (seen(where, f"import {name}", said),)),
             )

@@ -43,9 +43,8 @@ from ..workflow.context import Context
 from ..workflow.entries import api_launcher
 from ..workflow.hosts import find_smoke_hosts
 from ..workflow.launch_requests import foreign_request, record, start_command
-from .checks.protocol import Violation, told
+from .checks.protocol import INFOS, Violation, told
 from .checks.together import loaded_nccls
-from .imports import RANKS_FAILED
 from .options import ProvingOptions
 
 # Seconds for one smoke test, as recipes have it; and its largest message, in bytes.
@@ -79,7 +78,9 @@ def _finding(each: ForeignProof) -> Finding:
     first = shown(lines[0].removeprefix("- "), 2 * LONG) if lines else "it says nothing"
     over = f"{result.api} over {result.transport or 'anything'}"
     place = seen(each.log or each.path, "launch", result.launch)
-    return told(RANKS_FAILED, Violation(f"{result.ranks} ranks of {over}: {first}", (place,)))
+    return told(
+        INFOS["run.ranks-failed"], Violation(f"{result.ranks} ranks of {over}: {first}", (place,))
+    )
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,13 @@ from ..knowledge.ranges import matches
 from ..machine.modules.names import version_part
 from ..model.recipe import Recipe
 from ..model.runtime import Runtimes
-from ..model.validation import CheckInfo, EnvironmentKind, Finding, Observation
+from ..model.validation import EnvironmentKind, Finding, Observation
 from ..target_tools.names import normalize
-from .checks.protocol import Violation, told
+from .checks.protocol import INFOS, Violation, told
 
 # They take packages from nowhere else.
 _WHOLE: tuple[EnvironmentKind, ...] = ("conda environment", "Python prefix")
 _PIP = ("pip", "build")
-_SOURCE = "https://github.com/horovod/horovod/blob/2626dc87/docs/install.rst"
 
 
 @dataclass(frozen=True)
@@ -59,14 +58,9 @@ class Comparison:
 
 def compare(what: Comparison) -> Iterator[Finding]:
     """Yield what is not as the recipe asks."""
-    for info, look in _LOOKS.items():
+    for name, look in _LOOKS.items():
         for found in look(what):
-            yield told(info, found)
-
-
-def table() -> tuple[CheckInfo, ...]:
-    """Return what is looked for."""
-    return tuple(_LOOKS)
+            yield told(INFOS[name], found)
 
 
 def _asked(what: Comparison) -> Iterator[tuple[str, str]]:
@@ -209,47 +203,9 @@ def _other_kind(what: Comparison) -> Iterator[Violation]:
         )
 
 
-_WHY = "the recipe was tested with another environment, and a plan of it makes another one"
-
-_LOOKS: Mapping[CheckInfo, Callable[[Comparison], Iterator[Violation]]] = {
-    CheckInfo(
-        id="recipe.component-missing",
-        layer="metadata",
-        faults=("missing",),
-        severity="error",
-        title="a component or package of the recipe is missing",
-        why=_WHY,
-        fix="install it",
-        source=_SOURCE,
-    ): _missing,
-    CheckInfo(
-        id="recipe.other-version",
-        layer="metadata",
-        faults=("another release",),
-        severity="error",
-        title="a component or package has another release than the recipe requires",
-        why=_WHY,
-        fix="install or load a release that the recipe allows",
-        source=_SOURCE,
-    ): _other_version,
-    CheckInfo(
-        id="recipe.other-flag",
-        layer="framework records",
-        faults=("another release",),
-        severity="error",
-        title="Horovod was built with other flags than the recipe states",
-        why="the flags decide which operations use MPI, NCCL or Gloo, and for which framework",
-        fix="build it again: envbuild create RECIPE",
-        source=_SOURCE,
-    ): _other_flags,
-    CheckInfo(
-        id="recipe.other-kind",
-        layer="interpreter",
-        faults=("another machine",),
-        severity="error",
-        title="the environment is of another kind or architecture than the recipe makes",
-        why=_WHY,
-        fix="make one: envbuild create RECIPE",
-        source=_SOURCE,
-    ): _other_kind,
+_LOOKS: Mapping[str, Callable[[Comparison], Iterator[Violation]]] = {
+    "recipe.component-missing": _missing,
+    "recipe.other-version": _other_version,
+    "recipe.other-flag": _other_flags,
+    "recipe.other-kind": _other_kind,
 }

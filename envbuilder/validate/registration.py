@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ..base import Name, fits
 from ..errors import UsageError
-from ..model.external import ExternalEnvironment
 from ..model.outcome import ExternalEntry
+from ..model.validation import ExternalEnvironment
 from ..root import external
 from ..target_tools.files import is_below
 from ..target_tools.root.store import check_writable

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
+from ..model.diff import INPUTS, Diff, Difference
 from ..model.evidence import Evidence, FactTopic, RankFacts, SmokeReport, Timing
 from ..model.host_contract import ContractRow, Fit
 from ..model.outcome import (
@@ -15,9 +17,36 @@ from ..model.outcome import (
     RemoveResult,
 )
 from ..model.workspace import Workspace
-from ..text import counted, filled
+from ..text import LONG, counted, filled, shown
 from .layout import columns, how, joined, moment, size
 from .plan import finding_lines, site_lines
+
+
+@joined
+def diff(value: Diff) -> Iterator[str]:
+    """Return every difference below the title of its section, before with -, after with +."""
+    yield from filled("- ", shown(value.before, LONG), 4)
+    yield from filled("+ ", shown(value.after, LONG), 4)
+    for section, differences in groupby(value.differences, key=lambda each: each.section):
+        yield from ("", section)
+        for each in differences:
+            yield from _difference(each)
+    if value.same:
+        yield ""
+        same = "the decisions are the same: both describe one environment"
+        yield same if value.differences else "no differences"
+
+
+def _difference(each: Difference) -> Iterator[str]:
+    if each.section == INPUTS:
+        state = "changed" if each.before and each.after else "removed" if each.before else "new"
+        yield from filled("  ", shown(f"{each.name}: {state}", LONG), 4)
+        return
+    for sign, text in (("-", each.before), ("+", each.after)):
+        if text is not None:
+            name = each.name if each.name.endswith(text) else f"{each.name}: {text}"
+            yield from filled(f"  {sign} ", shown(name, LONG), len(sign) + 5)
+
 
 # Evidence of an earlier release, which names its subject but is not bound to it.
 UNBOUND = "recorded before binding"

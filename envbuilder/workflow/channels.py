@@ -10,7 +10,7 @@ from ..conda.contents import Cached, read_channels
 from ..conda.engine import Engine
 from ..conda.solve import conda_pins, solve
 from ..knowledge.artifacts import CondaArchive
-from ..knowledge.channels import Channel, VirtualPackage
+from ..knowledge.channels import VirtualPackage
 from ..knowledge.rows import Knowledge
 from ..locking.target import OLDEST_GLIBC
 from ..machine.host import LocalMachine, cache_folder
@@ -33,7 +33,10 @@ def with_channels(inputs: PlanInputs, context: Context, reading: Reading) -> Kno
     to_read = {
         name: knowledge.channels[name]
         for name in inputs.recipe.value.channels
-        if reading != "to plan" or name in copies or _is_unknown(knowledge.channels[name])
+        if reading != "to plan"
+        or name in copies
+        or not knowledge.channels[name].packages
+        or knowledge.channels[name].url.startswith("file:")
     }
     if not to_read:
         return knowledge
@@ -52,10 +55,6 @@ def with_channels(inputs: PlanInputs, context: Context, reading: Reading) -> Kno
     if reading == "to plan":
         close_engine(context)
     return knowledge.model_copy(update={"channels": {**knowledge.channels, **read}})
-
-
-def _is_unknown(channel: Channel) -> bool:
-    return channel.url.startswith("file:") or not channel.packages
 
 
 def solved(planned: Plan, inputs: PlanInputs, context: Context) -> tuple[CondaArchive, ...]:

@@ -19,7 +19,7 @@ from ..knowledge.rows import Knowledge
 from ..machine.modules.names import unknown_module_notes, unread_modules
 from ..model.outcome import DocumentCheck, UnreadModule
 from ..model.recipe import Recipe
-from ..model.site import Site, SiteFacts
+from ..model.site import Site
 from ..runtimes import RUNTIMES
 from .context import Context
 from .entries import entries
@@ -110,11 +110,10 @@ def _check_site(
         UnreadModule(module=module, component=component)
         for module, component in unread_modules(modules, components)
     )
-    gpus = {gpu for facts in _facts(site) for gpu in facts.gpu or ()}
+    gpus = {
+        gpu
+        for facts in (site.facts, *(each.facts for each in site.partitions.values()))
+        for gpu in facts.gpu or ()
+    }
     notes += map(nothing_known, unread_gpus(gpus, context.knowledge))
     return (*notes, *unknown_module_notes(modules, components, context.knowledge.kinds)), unread
-
-
-def _facts(site: Site) -> tuple[SiteFacts, ...]:
-    """Return the facts of a site and of its partitions."""
-    return (site.facts, *(each.facts for each in site.partitions.values()))

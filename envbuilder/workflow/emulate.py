@@ -54,11 +54,6 @@ def emulated_system(plan_inputs: PlanInputs, home: Home, shared: bool, context: 
     return find_system(_to_build(plan_inputs, context), context.reporter.say)
 
 
-def check_runs_here(plan_inputs: PlanInputs, context: Context) -> None:
-    """Raise MissingToolError where programs of the plan's architecture do not run."""
-    check_arch_runs(plan_inputs.arch, context)
-
-
 def check_arch_runs(arch: str, context: Context) -> None:
     """Raise MissingToolError where programs of an architecture do not run, for who makes images."""
     check_emulator(arch, LocalMachine(context.environ), _without_emulator(arch))
@@ -69,7 +64,8 @@ def system_of(plan_inputs: PlanInputs, context: Context) -> Path:
 
     Raises MissingToolError, UsageError or BuildError where there is none.
     """
-    return find_system(_to_begin(plan_inputs, context), context.reporter.say)
+    wanted = replace(_to_build(plan_inputs, context), instead=_without_emulator(plan_inputs.arch))
+    return find_system(wanted, context.reporter.say)
 
 
 def install_emulated(lock: Lock, bundle: Path, home: Home, system: Path, context: Context) -> Path:
@@ -176,10 +172,6 @@ def _to_build(plan_inputs: PlanInputs, context: Context) -> SystemRequest:
     return SystemRequest(
         plan_inputs.arch, plan_inputs.site, LocalMachine(context.environ), context.cwd
     )
-
-
-def _to_begin(plan_inputs: PlanInputs, context: Context) -> SystemRequest:
-    return replace(_to_build(plan_inputs, context), instead=_without_emulator(plan_inputs.arch))
 
 
 def _without_emulator(arch: str) -> str:

@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import BuildError, UsageError
-from ..images import MOUNT, OciConfig, arch_of, check_layer, find_builder, pack_layout
+from ..images.apptainer import MOUNT, find_builder
+from ..images.oci import OciConfig, check_layer, pack_layout
+from ..images.sif import arch_of
 from ..machine.host import LocalMachine, wheel_cache
 from ..model.base_image import BaseImage, Bind
 from ..model.evidence import Evidence, newest_passed, telling
@@ -18,7 +20,7 @@ from ..model.places import ImageFormat
 from ..model.plan import Lock, Step
 from ..model.progress import reported
 from ..record import read_all
-from ..render.bundle_image import BASE, definition_file, render_bundle_definition
+from ..render.bundle_image import BASE, render_bundle_definition
 from ..render.container import FOLDER, labels, variables
 from ..target_tools import manifest
 from ..target_tools.files import make_folder, sha256_of, text_or_none
@@ -86,7 +88,7 @@ def write_definition(
 
     *base*: what its system is, for people.
     """
-    file = folder / definition_file(lock)
+    file = folder / f"{lock.plan.recipe}.def"
     text = render_bundle_definition(lock, base, binds, candidate=candidate)
     file.write_text(text, encoding="utf-8")
     return file

@@ -8,17 +8,11 @@ from pathlib import Path
 from typing import get_args
 
 from ..errors import UsageError
-from ..images import (
-    BaseRequest,
-    BuildFile,
-    RegistryImage,
-    check_rights,
-    find_builder,
-    obtain_base,
-    parse_base,
-    read_base,
-)
-from ..images.reference import Named
+from ..images.apptainer import check_rights, find_builder
+from ..images.base import read_base
+from ..images.built import obtain_base
+from ..images.obtain import BaseRequest
+from ..images.reference import BuildFile, Named, RegistryImage, parse_base
 from ..knowledge.entries import check_choice
 from ..knowledge.terms import Arch
 from ..machine.host import LocalMachine
@@ -27,7 +21,7 @@ from ..model.site import Site
 from ..render.image import bases
 from ..text import shown
 from .context import Context
-from .emulate import check_arch_runs, check_runs_here
+from .emulate import check_arch_runs
 from .load import PlanInputs
 from .options import DockerfileOptions
 from .plan_options import PlanOptions
@@ -133,7 +127,7 @@ def check_image(base: BaseImage | None, plan_inputs: PlanInputs, context: Contex
     find_builder(host)
     if base:
         check_rights(base.folder, host)
-    check_runs_here(plan_inputs, context)
+    check_arch_runs(plan_inputs.arch, context)
 
 
 def check_base_stated(base: object | None, site: Site) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -90,7 +90,7 @@ def check_binds(modules: Modules, binds: Sequence[Bind], base: Path | None) -> N
     *base*: the folder that the image begins with; None where it is not made yet.
     """
     _check_loads(modules)
-    for path in _needed(modules):
+    for path in map(PurePosixPath, (*filter(None, [modules.init]), *modules.trees)):
         if not any(_holds(each, path) for each in binds) and not _in_base(base, path):
             raise _missing(path)
 
@@ -119,10 +119,6 @@ def _missing(path: PurePosixPath) -> UsageError:
         f"the image does not bind {path}, from which its modules are loaded",
         "add --bind FOLDER with a folder of this machine above it, such as /sw",
     )
-
-
-def _needed(modules: Modules) -> Iterator[PurePosixPath]:
-    yield from map(PurePosixPath, (*([modules.init] if modules.init else []), *modules.trees))
 
 
 def _holds(bind: Bind, path: PurePosixPath) -> bool:

@@ -11,15 +11,8 @@ from typing import NamedTuple
 
 from ..errors import UsageError
 from ..files import open_unchanged
-from ..images import (
-    LABELS,
-    is_layout,
-    labels_of,
-    read_manifest,
-    sandbox_root,
-    unpack_layout_records,
-    unpack_records,
-)
+from ..images.contents import LABELS, labels_of, sandbox_root, unpack_records
+from ..images.oci_contents import is_layout, read_manifest, unpack_layout_records
 from ..machine.host import LocalMachine
 from ..model.outcome import ImageFacts
 from ..render.container import FOLDER, binds_of

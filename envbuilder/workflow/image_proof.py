@@ -12,7 +12,7 @@ from pathlib import Path
 from .. import process
 from ..errors import SmokeError, UsageError
 from ..model.evidence import SmokeReport
-from ..model.proofs import proofs_of
+from ..model.plan import proofs_of
 from ..render.build import render_image_smoke
 from ..target_tools.proving.binding import BESIDE_RUNS, record_earlier
 from ..target_tools.proving.evidence import prove as run_proofs

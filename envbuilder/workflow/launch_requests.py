@@ -31,9 +31,8 @@ from ..model.launch import (
     text_of,
     used_hosts,
 )
-from ..model.plan import Pin, Plan, Proof
+from ..model.plan import Pin, Plan, Proof, mpi_of, proofs_of
 from ..model.profiles import program
-from ..model.proofs import mpi_of, proofs_of
 from ..model.site import SiteLauncher, Snapshot
 from ..runtimes import RUNTIMES
 from .context import Context

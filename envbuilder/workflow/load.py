@@ -10,14 +10,24 @@ from typing import TYPE_CHECKING, Literal
 from .. import data
 from ..build import sources
 from ..build.backends import Backend, backend, prefix_parts
-from ..documents.channels import settle_channels
-from ..documents.for_arch import for_arch
 from ..documents.knowledge_cache import LoadedKnowledge
 from ..documents.library import find
-from ..documents.load import LoadedDocument, load_recipe
+from ..documents.load import (
+    LoadedDocument,
+    check_is_there,
+    for_arch,
+    load_recipe,
+    profile_of,
+    variant,
+)
 from ..documents.patches import patches_of
-from ..documents.profile import check_is_there, profile_of, variant
-from ..documents.site_choice import ChosenSite, choose_arch, choose_site, with_partition
+from ..documents.site_choice import (
+    ChosenSite,
+    choose_arch,
+    choose_site,
+    settle_channels,
+    with_partition,
+)
 from ..errors import BuildError, MissingToolError, NoSolutionError, UsageError
 from ..knowledge import matching
 from ..knowledge.ageing import MAX_DAYS, days_old

@@ -18,10 +18,9 @@ from ..conda.solve import ChannelRefusal
 from ..documents.json_file import JsonFile
 from ..documents.source import name_of, read_bytes, source_of
 from ..errors import DocumentError, EnvbuildError, NoSolutionError, Place, Problem
-from ..locking.checks import changed_inputs, check_is_for, check_runtime
 from ..locking.failures import Refusal
 from ..locking.fingerprint import request_fingerprint
-from ..locking.lock_check import contradictions
+from ..locking.lock_check import changed_inputs, check_is_for, check_runtime, contradictions
 from ..locking.locker import LockEnvironment, distributions_of, make_lock
 from ..locking.target import OLDEST_GLIBC
 from ..locking.virtualenv import Run

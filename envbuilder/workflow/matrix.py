@@ -21,7 +21,6 @@ from .image_inputs import planned_image
 from .launch_requests import facts_of
 from .load import Planned, load, plan_recipe
 from .options import ImageOptions, MatrixOptions
-from .places import site_folder
 from .plan_options import PlanOptions
 from .site_contents import site_search
 
@@ -86,7 +85,7 @@ class Matrix:
 
     def root(self, arch: str) -> Path:
         """Return the root of an architecture."""
-        return site_folder(self.base, self.site) / arch
+        return self.base / self.site.name / arch
 
 
 def matrix(options: MatrixOptions, context: Context) -> Matrix:

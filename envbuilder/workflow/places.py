@@ -36,16 +36,6 @@ def site_dialect(site: Site) -> Dialect:
     return "tcl" if site.module_system == "tcl" else "lua"
 
 
-def site_folder(base: Path, site: Site) -> Path:
-    """Return where all of a site's lies below a base: roots by architecture, modules, envbuild."""
-    return base / site.name
-
-
-def module_tree(base: Path, site: Site) -> Path:
-    """Return the folder for ``module use`` that has envbuild's own module."""
-    return site_folder(base, site) / "modulefiles" / site_dialect(site)
-
-
 def find_root(where: RootOptions, context: Context) -> Root | None:
     """Return the root that is named, or the site's where there is one; None: there is none.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -52,6 +53,16 @@ Partition = Annotated[str | None, typer.Option(help="A partition of the site.")]
 AllowOption = Annotated[
     list[str] | None,
     typer.Option(metavar="ID=REASON", help="Waive an advisory, with a reason. May be repeated."),
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="File to write (default: standard output)."),
+]
+NewFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="New file to write (default: standard output)."
+    ),
 ]
 RootOption = Annotated[
     str | None,

@@ -9,8 +9,7 @@ from .. import process
 from ..build.backends import prefix_parts
 from ..model.evidence import Evidence
 from ..model.launch import LaunchRequest
-from ..model.plan import Lock, Proof
-from ..model.proofs import mpi_from, proofs_of
+from ..model.plan import Lock, Proof, mpi_from, proofs_of
 from ..record import subject_of
 from ..render.build import render_smoke
 from ..root.environments import places_of
@@ -105,11 +104,6 @@ def proving_of(
             for proof, request in starts
         ],
     }
-
-
-def script_proofs(lock: Lock, facts: LaunchFacts) -> dict[str, Any]:
-    """Return what the scripts of a bundle prove: as many ranks as the plan says, on one node."""
-    return proving_of(lock, script_starts(facts), lock.id())
 
 
 def script_starts(facts: LaunchFacts, ranks: int | None = None) -> Starts:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..documents.library import catalogue
 from ..errors import BuildError, DriftError, EnvbuildError, UsageError
-from ..locking.checks import changed_inputs
+from ..locking.lock_check import changed_inputs
 from ..model.decisions import plan_decisions
 from ..model.plan import Lock, Plan
 from ..root.environment_lock import lock_file, read_lock

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..locking.checks import changed_inputs
+from ..locking.lock_check import changed_inputs
 from ..model.evidence import newest_passed, telling
 from ..model.plan import Lock, Plan
 from ..record import read_all

@@ -5,9 +5,26 @@ verbose: Horovod's, without effect.
 
 import importlib
 import importlib.util
-from typing import Any
+import json
+import os
+from typing import Any, Dict, Optional
 
 from distributed_dl_training import _facts
+
+# The library of TensorFlow's operation, and what it was built with; both lie in one folder.
+OPERATION_HOME = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tensorflow")
+OPERATION_LIBRARY = "collective_op.so"
+OPERATION_FACTS = "collective_op.json"
+
+
+def operation_facts(home: str = OPERATION_HOME) -> Optional[Dict[str, Any]]:
+    """Return what the operation in a folder was built with; None if there is none."""
+    try:
+        with open(os.path.join(home, OPERATION_FACTS), encoding="utf-8") as stream:
+            facts: Dict[str, Any] = json.load(stream)
+    except FileNotFoundError:
+        return None
+    return facts
 
 
 def mpi_built(verbose: bool = False) -> bool:

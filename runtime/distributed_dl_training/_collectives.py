@@ -183,6 +183,34 @@ def _adasum(
     return _submit_to(controller, request, work, None, finish)
 
 
+def reduce_packed(
+    adapter: Adapter,
+    flat: Array,
+    shapes: Sequence[Tuple[int, ...]],
+    name: Optional[str],
+    op: Any,
+    factors: Tuple[Any, Any],
+    process_set: Optional[ProcessSet] = None,
+) -> Handle:
+    """Reduce, as ``allreduce`` does a group, tensors that lie one behind the other in ``flat``.
+
+    They are replaced by the result, which is ``flat``.  Not for Adasum, which keeps its operands.
+    """
+    controller = _session.controller(process_set)
+    first = adapter.read(flat)
+    key = (name, first.dtype, shapes, op, factors, "packed")
+    found = find(controller, key)
+    if found is None:
+        local = [Local(first.flat, shape, first.dtype, first.error) for shape in shapes]
+        found, refusal = _reduction(controller, local, name, op, factors, True, None)
+        if refusal is not None:
+            return _submit(process_set, found.request, Nothing(), refusal, None)
+        remember(controller.remembered, key, found)
+    request, kind, prescale, postscale = found
+    work = Allreduce([first.flat], first.flat, kind, prescale, postscale)
+    return _submit(process_set, request, work, None, None)
+
+
 def _sources_and_target(local: Sequence[Local], own: Optional[Array]) -> Tuple[List[Array], Array]:
     """Return what is reduced, and where to: ``own``, a tensor's own memory, if that takes it."""
     flat = local[0].flat

@@ -43,6 +43,8 @@ class Handle:
     since = 0.0  # when it became the oldest that waits
     opening: Any = None  # of the cycle that its thread runs for it alone
     settled = False  # that cycle has brought its result
+    # Called once it is done, maybe earlier than it is set; by a thread that holds the queue's lock.
+    notify: Optional[Callable[[], None]] = None
     _executor: Optional[Executor] = None
 
     def __init__(

@@ -153,6 +153,8 @@ class RequestQueue(Executor):
                 if error is None and not on and type(handle.label) is str:  # as it is as a rule
                     if entries.pop(handle.label, None) is not None:
                         handle.done = True
+                        if handle.notify is not None:
+                            handle.notify()
                 else:
                     self._finish(handle, error)
             self._active_threads.wake()
@@ -170,6 +172,8 @@ class RequestQueue(Executor):
                 else:
                     handle.value = value
                 handle.done = True
+                if handle.notify is not None:
+                    handle.notify()
             self._active_threads.wake()
 
     def _finish(self, handle: Handle, error: Optional[Exception]) -> None:
@@ -180,6 +184,8 @@ class RequestQueue(Executor):
             self._unnamed -= 1
         handle.error = error
         handle.done = True
+        if handle.notify is not None:
+            handle.notify()
         if _timeline.current.on:
             handle.enter("")
 

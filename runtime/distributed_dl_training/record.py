@@ -7,6 +7,7 @@ has no dates and no host names.  MPI is loaded, to ask it for its version, but n
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import platform
@@ -15,6 +16,7 @@ import sys
 from typing import Any, Dict, List, Mapping, Optional
 
 import distributed_dl_training
+from distributed_dl_training._builds import operation_facts
 
 SCHEMA = 1
 _FLAGS = re.compile(r"(HOROVOD|DDLT)_")
@@ -42,6 +44,7 @@ def collect(environ: Mapping[str, str]) -> Dict[str, Any]:
         "numpy": _version("numpy"),
         "mpi4py": _version("mpi4py"),
         "mpi": _mpi(),
+        "tensorflow": _tensorflow(),
         "flags": {name: environ[name] for name in sorted(environ) if _FLAGS.match(name)},
     }
 
@@ -71,6 +74,17 @@ def _version(name: str) -> Optional[str]:
         return str(__import__(name).__version__)
     except ImportError:
         return None
+
+
+def _tensorflow() -> Optional[Dict[str, Any]]:
+    """Return what carries out collectives in graphs, and what that is built with.
+
+    None without TensorFlow, which is not imported: that takes seconds.
+    """
+    if importlib.util.find_spec("tensorflow") is None:
+        return None
+    facts = operation_facts()
+    return {"implementation": "py-function"} if facts is None else dict(facts, implementation="op")
 
 
 def _mpi() -> Optional[Dict[str, str]]:

@@ -8,6 +8,7 @@ TensorFlow 1 in a session.
 
 import os
 import sys
+import time
 from typing import Any, Callable, Dict, List
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -225,6 +226,62 @@ def moves_objects() -> None:
 
 
 @case
+def reduces_many_shapes() -> None:
+    """Some lie where TensorFlow requires a copy, some are empty, and one is exchanged alone."""
+    shapes = [(64,), (0, 3), (3,), (16, 4), (), (1 << 18,)]
+
+    def build() -> Any:
+        return hvd.grouped_allreduce([tf.constant(rank_values(*shape)) for shape in shapes])
+
+    for output in values_of(build):
+        for array, shape in zip(output, shapes):
+            expected = np.arange(1, np.prod(shape, dtype=int) + 1).reshape(shape)
+            assert array.shape == shape
+            np.testing.assert_allclose(array, expected * ranks_sum() / hvd.size(), rtol=1e-6)
+
+
+@case
+def combines_by_adasum() -> None:
+    if hvd.size() & (hvd.size() - 1):
+        return  # for powers of two alone
+    equal = [np.ones(3, dtype=np.float32), np.full((2, 4), 2.0, dtype=np.float32)]
+
+    def build() -> Any:
+        tensors = [tf.constant(array) for array in equal]
+        single = hvd.allreduce(tensors[0], op=hvd.Adasum)
+        return [single, *hvd.grouped_allreduce(tensors, op=hvd.Adasum)]
+
+    for output in values_of(build):  # equal gradients are averaged
+        for array, expected in zip(output, [equal[0], *equal]):
+            np.testing.assert_allclose(array, expected, rtol=1e-6)
+
+
+@case
+def keeps_inputs() -> None:
+    def build() -> Any:
+        tensor = tf.identity(tf.constant(rank_values(5)))
+        return tensor, hvd.allreduce(tensor, op=hvd.Sum), hvd.broadcast(tensor, 0)
+
+    for tensor, total, root in values_of(build):
+        np.testing.assert_array_equal(tensor, rank_values(5))
+        np.testing.assert_array_equal(total, np.arange(1, 6) * ranks_sum())
+        np.testing.assert_array_equal(root, np.arange(1, 6))
+
+
+@case
+def refuses_xla() -> None:
+    if not tf.executing_eagerly() or not hasattr(tf, "raw_ops"):
+        return  # TensorFlow 1 compiles no functions
+    compiled = tf.function(lambda: hvd.allreduce(tf.ones(3)), jit_compile=True)
+    try:
+        compiled()
+    except NotImplementedError as error:
+        assert "jit_compile=False" in str(error), error
+    else:
+        raise AssertionError("XLA has compiled a collective")
+
+
+@case
 def reports_mismatches() -> None:
     try:
         values_of(lambda: hvd.allreduce(tf.constant(rank_values(2 + hvd.rank())), name="differs"))
@@ -234,12 +291,29 @@ def reports_mismatches() -> None:
         assert hvd.size() == 1
 
 
+@case
+def cancels_what_is_under_way() -> None:
+    """After an error nothing waits for a collective that other ranks do not ask for."""
+    if hvd.size() == 1 or hvd.build_info()["tensorflow"] != "op":
+        return
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        differs = hvd.allreduce(tf.ones(3 + hvd.rank()), name="differs")
+        alone = hvd.grouped_allreduce([tf.ones(1 << 20), tf.ones(3)], name=f"of {hvd.rank()}")
+        started = time.monotonic()
+        try:
+            session.run([differs, alone])
+        except tf.errors.OpError as error:
+            assert "MismatchError" in str(error), error
+        assert time.monotonic() - started < 60
+        np.testing.assert_array_equal(session.run(hvd.allreduce(tf.ones(3))), np.ones(3))
+
+
 def main() -> None:
     hvd.init()
     for name in sys.argv[1:] or CASES:
         CASES[name]()
         hvd.barrier()
-    sys.stdout.write(f"passed {len(sys.argv[1:] or CASES)}\n")
+    sys.stdout.write(f"passed {len(sys.argv[1:] or CASES)} by {hvd.build_info()['tensorflow']}\n")
 
 
 if __name__ == "__main__":

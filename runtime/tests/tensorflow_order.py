@@ -1,6 +1,7 @@
-"""Two independent collectives that each rank builds in another order, as an MPI program."""
+"""Independent collectives that each rank executes in another order, as an MPI program."""
 
 import os
+import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -9,12 +10,14 @@ import tensorflow as tf
 import distributed_dl_training.tensorflow as hvd
 
 hvd.init()
-names = ["first", "second"] if hvd.rank() == 0 else ["second", "first"]
+names = ["first", "second", "third"]
+if hvd.rank() % 2:
+    names.reverse()
+# One thread executes the nodes, in the order in which this rank has built them.
+threads = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=1)
 graph = tf.Graph()
-with graph.as_default(), tf.compat.v1.Session() as session:
-    results = []
-    for name in names:
-        # Each depends on the one before, as in a graph whose executor has chosen that order.
-        with tf.control_dependencies([result.op for result in results]):
-            results.append(hvd.allreduce(tf.ones(3), name=name))
-    session.run(results)
+with graph.as_default(), tf.compat.v1.Session(config=threads) as session:
+    results = [hvd.allreduce(tf.ones(3), op=hvd.Sum, name=name) for name in names]
+    for values in session.run(results):
+        assert values.tolist() == [hvd.size()] * 3
+sys.stdout.write("complete\n")

@@ -338,7 +338,7 @@ def main() -> None:
     for name in sys.argv[1:] or CASES:
         CASES[name]()
         hvd.barrier()
-    sys.stdout.write(f"passed {len(sys.argv[1:] or CASES)}\n")
+    sys.stdout.write(f"passed {len(sys.argv[1:] or CASES)} by {hvd.build_info()['tensorflow']}\n")
 
 
 if __name__ == "__main__":

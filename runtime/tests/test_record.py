@@ -15,7 +15,7 @@ from distributed_dl_training import record
 from launcher import why_not
 
 TREE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-KEYS = ["flags", "mpi", "mpi4py", "numpy", "platform", "python", "runtime", "schema"]
+KEYS = ["flags", "mpi", "mpi4py", "numpy", "platform", "python", "runtime", "schema", "tensorflow"]
 
 
 def run(arguments, tree=TREE, **extra):

@@ -15,12 +15,12 @@ from channel_tools import package, pip, python, without_pip
 from test_contents import Quiet
 
 from envbuilder.errors import NoSolutionError
-from envbuilder.locking import lock_cache
 from envbuilder.model.plan import Lock, Plan
 from envbuilder.reporter import Report
 from envbuilder.target_tools.root.layout import Home
 from envbuilder.views import plan as views
 from envbuilder.workflow import lock as lock_command
+from envbuilder.workflow import root_lock
 from envbuilder.workflow.context import Context
 from envbuilder.workflow.load import Planned, Reading, load, plan_recipe
 from envbuilder.workflow.lock import obtain_lock
@@ -192,7 +192,7 @@ def test_packages_that_were_solved_within_the_hour_serve_another_root(
 ) -> None:
     monkeypatch.setattr(lock_command, "make_lock", without_pip)
     # Nor what pip would have brought.
-    monkeypatch.setattr(lock_cache, "contradictions", lambda *_, **__: ())
+    monkeypatch.setattr(root_lock, "contradictions", lambda *_, **__: ())
     monkeypatch.setenv("ENVBUILD_LOCK_CACHE", str(tmp_path / "locks"))
     folder = write_channel(
         tmp_path / "channel", [python("3.11.7"), package("numpy", "1.2", PY), *REST]

@@ -15,9 +15,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
-from envbuilder.images import OciConfig, pack_layout
+from envbuilder.images.oci import OciConfig, pack_layout
 from envbuilder.model.plan import Plan
-from envbuilder.workflow.blob_signatures import read_key
+from envbuilder.workflow.signed import read_key
 from tests.cli.published import planned, publish_plan
 from tests.made_up_files import locked
 from tests.verbs import problem_ids

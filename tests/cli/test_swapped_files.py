@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 
 from envbuilder.base import sha256_text
 from envbuilder.cli import app
-from envbuilder.images import OciConfig, pack_layout
+from envbuilder.images.oci import OciConfig, pack_layout
 from envbuilder.model.plan import Plan
 from tests.cli.bundles import create_bundle, write_bundle
 from tests.cli.published import planned, publish_plan

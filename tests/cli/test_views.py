@@ -17,8 +17,7 @@ from envbuilder.model.outcome import (
     Listing,
     LockCheck,
 )
-from envbuilder.model.plan import Lock
-from envbuilder.model.proofs import proofs_of
+from envbuilder.model.plan import Lock, proofs_of
 from envbuilder.target_tools.modulefile import SUMMARY, filled, proved_lines
 from envbuilder.views import building, environments
 from envbuilder.workflow.targets.root import check_tier

@@ -11,7 +11,7 @@ import pytest
 
 from envbuilder.machine.detection import snapshot
 from envbuilder.machine.host import LocalMachine
-from envbuilder.machine.pyenv import NotActiveError, behind_shim
+from envbuilder.machine.interpreters import NotActiveError, behind_shim
 from envbuilder.model.site import Site
 
 from .conftest import Machine

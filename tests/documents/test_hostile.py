@@ -51,7 +51,7 @@ def test_the_bases_are_right(tmp_path: Path, known: Knowledge) -> None:
 def test_refused(
     case: Case, loader: str, tmp_path: Path, known: Knowledge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(yaml_nodes, "_LOADER", LOADERS[loader])
+    monkeypatch.setattr(yaml_nodes, "LOADER", LOADERS[loader])
     path = write(tmp_path, case)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(EnvbuildError) as caught:

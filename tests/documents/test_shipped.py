@@ -14,15 +14,14 @@ from packaging.version import Version
 
 from envbuilder import data
 from envbuilder.base import WANTED
+from envbuilder.commands.library import schemas
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.documents.library import catalogue
 from envbuilder.documents.load import load_recipe, load_site
-from envbuilder.documents.row_checks import RowChecks
-from envbuilder.documents.schema import schemas
+from envbuilder.documents.rows import RowChecks
 from envbuilder.knowledge.ranges import version
 from envbuilder.knowledge.rows import Knowledge, Ranges, Selection, Selector
-from envbuilder.model.plan import Pin
-from envbuilder.model.proofs import is_mpi
+from envbuilder.model.plan import Pin, is_mpi
 from envbuilder.workflow.entries import entries
 from tests import goldens
 from tests.shipped import plain_yaml

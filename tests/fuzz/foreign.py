@@ -27,8 +27,7 @@ from envbuilder.formats import conda_lock, environment_yml, explicit, pixi_lock
 from envbuilder.formats.foreign import read_text
 from envbuilder.formats.recipe import KnownNames, recipe_text
 from envbuilder.hang.stacks import _main_thread
-from envbuilder.images import BuildFile
-from envbuilder.images.build_file import read_build_file
+from envbuilder.images.built import read_build_file
 from envbuilder.images.contents import labels_of
 from envbuilder.images.oci_contents import (
     DAMAGED,
@@ -36,6 +35,7 @@ from envbuilder.images.oci_contents import (
     read_manifest,
     unpack_layout_records,
 )
+from envbuilder.images.reference import BuildFile
 from envbuilder.launching.hosts import hostfile, hosts_argument
 from envbuilder.launching.schedulers import lsf, pbs, slurm
 from envbuilder.launching.schedulers.protocol import LaunchNode
@@ -43,7 +43,7 @@ from envbuilder.locking.connection import _page
 from envbuilder.machine.modules.shell import of_spider
 from envbuilder.target_tools.conda_link import PackageError, check_package
 from envbuilder.target_tools.git_tree import Revision, fetch_tree
-from envbuilder.workflow.blob_signatures import read_signature
+from envbuilder.workflow.signed import read_signature
 from tests.formats.test_environment_yml import TEXT as ENVIRONMENT
 from tests.formats.test_package_lists import DATA, WHOLE
 from tests.git_trees import ENVIRON, git

@@ -23,7 +23,7 @@ from envbuilder.diagnosis.index import SymptomIndex
 from envbuilder.diagnosis.search import search
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.errors import DriftError
-from envbuilder.images import read_header
+from envbuilder.images.sif import read_header
 from envbuilder.inspect.conda import conda_packages
 from envbuilder.inspect.reading import read_environment
 from envbuilder.knowledge.conda_order import spec_admits

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.images import MOUNT, Builder
+from envbuilder.images.apptainer import MOUNT, Builder
 
 
 class Silent:

@@ -10,7 +10,7 @@ import pytest
 from envbuilder import data
 from envbuilder.documents.knowledge import load_knowledge
 from envbuilder.errors import UsageError
-from envbuilder.images import read_base
+from envbuilder.images.base import read_base
 from envbuilder.model.base_image import BaseImage
 from envbuilder.model.site import DebianSystem, Site, SiteFacts, Snapshot
 from envbuilder.render.image import bases

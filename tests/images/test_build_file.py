@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envbuilder.errors import DocumentError, EnvbuildError, UsageError
-from envbuilder.images import BuildFile, ImageFile, parse_base
-from envbuilder.images.build_file import BuildSteps, read_build_file
+from envbuilder.images.built import BuildSteps, read_build_file
+from envbuilder.images.reference import BuildFile, ImageFile, parse_base
 
 DOCKERFILE = """\
 # syntax=docker/dockerfile:1

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from envbuilder.errors import BuildError
-from envbuilder.images import BuildFile
 from envbuilder.images.container_engine import ContainerEngine, context_paths, find_engine
+from envbuilder.images.reference import BuildFile
 from envbuilder.machine.host import LocalMachine
 
 TOP = """\

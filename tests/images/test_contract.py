@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envbuilder.images import check_contract, fitting
+from envbuilder.images.contract import check_contract, fitting
 from envbuilder.launching.launchers.srun import PMI
 from envbuilder.model.host_contract import Fit, HostedMpi, HostOffer, ImageNeeds
 from envbuilder.model.launch import Mpi

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from envbuilder.errors import DocumentError
-from envbuilder.images import BuildFile
-from envbuilder.images.build_file import read_build_file
 from envbuilder.images.build_steps import BuildSteps
+from envbuilder.images.built import read_build_file
 from envbuilder.images.dockerfile import bash_word, evaluate, read_instructions, read_pieces
 from envbuilder.images.dockerfile_steps import (
     READERS,
@@ -20,6 +19,7 @@ from envbuilder.images.dockerfile_steps import (
     prologue,
     read_parents,
 )
+from envbuilder.images.reference import BuildFile
 
 
 def read(folder: Path, text: str, **arguments: str) -> BuildSteps:

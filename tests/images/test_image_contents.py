@@ -15,7 +15,8 @@ from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
 from envbuilder.errors import DriftError
-from envbuilder.images import contents, read_header
+from envbuilder.images import contents
+from envbuilder.images.sif import read_header
 from tests.images.image_files import DATA, DESCRIPTORS, sif, squashfs, system
 from tests.verbs import problem_ids
 

@@ -15,8 +15,11 @@ from pathlib import Path
 import pytest
 
 from envbuilder.errors import BuildError, EnvbuildError, MissingToolError, UsageError
-from envbuilder.images import BaseRequest, OciConfig, obtain, obtain_base, pack_layout, parse_base
-from envbuilder.images.obtain import UnpackedBase
+from envbuilder.images import obtain
+from envbuilder.images.built import obtain_base
+from envbuilder.images.obtain import BaseRequest, UnpackedBase
+from envbuilder.images.oci import OciConfig, pack_layout
+from envbuilder.images.reference import parse_base
 from envbuilder.machine.host import LocalMachine
 from tests.debian_system import system
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from envbuilder.errors import BuildError
-from envbuilder.images import OciConfig, check_layer, pack_layout
+from envbuilder.images.oci import OciConfig, check_layer, pack_layout
 from envbuilder.model.plan import Edit
 from envbuilder.render.container import variables
 from envbuilder.target_tools import manifest

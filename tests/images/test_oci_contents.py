@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from envbuilder.cli import app
-from envbuilder.images import OciConfig, pack_layout
+from envbuilder.images.oci import OciConfig, pack_layout
 from tests.images.image_files import system
 from tests.verbs import problem_ids
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from envbuilder.errors import UsageError
-from envbuilder.images import ImageFile, RegistryImage, parse_base
-from envbuilder.images.reference import is_loopback
+from envbuilder.images.reference import ImageFile, RegistryImage, is_loopback, parse_base
 
 DIGEST = "0123456789abcdef" * 4
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from envbuilder.errors import UsageError
-from envbuilder.images import check_rights
+from envbuilder.images.apptainer import check_rights
 from envbuilder.machine.host import LocalMachine
 
 USER = 50001

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.images import arch_of
+from envbuilder.images.sif import arch_of
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from envbuilder.inspect.facts import Environment, TargetSite
 from envbuilder.inspect.reading import read_environment
 from envbuilder.model.validation import Unchecked, Validation
 from envbuilder.validate import checks, view
+from envbuilder.validate.command import list_checks
 from envbuilder.validate.reports import junit
 
 # Nothing in it depends on the Python.
@@ -109,7 +110,7 @@ def test_every_form_shows_it(made: Made, check: Validate) -> None:
     value = check(made)
     lines = [line for line in view.validation(value).splitlines() if "Unchecked: " in line]
     assert len(lines) == 1
-    suite = ElementTree.fromstring(junit(value, checks.table()))
+    suite = ElementTree.fromstring(junit(value, list_checks()))
     cases = suite.findall(".//testcase[@classname='package.requirement-missing']")
     assert [case.find("skipped") is not None for case in cases] == [True]
     assert value.plain()["unchecked"][0]["id"] == "package.requirement-missing"

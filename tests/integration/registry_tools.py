@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 from integration_tools import run
 
-from envbuilder.images import OciConfig, pack_layout
+from envbuilder.images.oci import OciConfig, pack_layout
 
 USER, PASSWORD = "reader", "hunter2-secret"
 # bcrypt of that password, as htpasswd -B writes it.

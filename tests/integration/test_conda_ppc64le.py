@@ -16,7 +16,7 @@ import yaml
 from emulated_tools import SECONDS, Emulated
 from integration_tools import Envbuild, run, unpack_bundle
 
-from envbuilder.images import arch_of
+from envbuilder.images.sif import arch_of
 from tests.conda_channel import from_wheel, write_channel
 from tests.debian_channel import SERIES, module_of, python_of
 

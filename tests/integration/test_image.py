@@ -15,7 +15,8 @@ from emulated_tools import SECONDS
 from image_tools import QUICK, debian_base
 from integration_tools import Done, Envbuild, run
 
-from envbuilder.images import OciConfig, arch_of, check_layer, pack_layout
+from envbuilder.images.oci import OciConfig, check_layer, pack_layout
+from envbuilder.images.sif import arch_of
 from tests.smoke.replays import replay_by, write_records
 
 pytestmark = [pytest.mark.long]

@@ -17,7 +17,7 @@ from image_tools import QUICK
 from integration_tools import Envbuild, run
 from taurus_tools import MODULES, SOFTWARE, RealCopy, bring, write_trees
 
-from envbuilder.images import arch_of
+from envbuilder.images.sif import arch_of
 
 pytestmark = [pytest.mark.long]
 

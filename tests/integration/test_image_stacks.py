@@ -23,7 +23,7 @@ from registry_tools import needed
 from stand_in_trees import SPECTRUM, WMLCE, StandInTrees, make_summit, make_trees
 
 from envbuilder import data
-from envbuilder.images import arch_of
+from envbuilder.images.sif import arch_of
 
 pytestmark = [pytest.mark.long]
 

@@ -23,7 +23,7 @@ from runner_tools import commit, ended, load_image, run_pipeline, runner_program
 from wmlce_recipes import LICENCE, recipes, write_power_channels
 
 from envbuilder import data
-from envbuilder.images import arch_of
+from envbuilder.images.sif import arch_of
 from tests.debian_channel import SERIES
 
 pytest.importorskip("rattler")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envbuilder.errors import BuildError
-from envbuilder.locking import closure
+from envbuilder.locking import pip_report
 from envbuilder.locking.target import TargetPlatform
 
 PYTHON36 = TargetPlatform("3.6.15", "ppc64le")
@@ -14,8 +14,8 @@ PYTHON36 = TargetPlatform("3.6.15", "ppc64le")
 def check_closure(
     installs: list[dict[str, object]], roots: list[str], target: TargetPlatform
 ) -> None:
-    found = closure.closure_of(installs, roots, target.markers())
-    closure.check_closure(installs, found, target)
+    found = pip_report.closure_of(installs, roots, target.markers())
+    pip_report.check_closure(installs, found, target)
 
 
 def entry(name: str, version: str, *needs: str, python: str | None = None) -> dict[str, object]:

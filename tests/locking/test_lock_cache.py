@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.locking.lock_cache import LIFETIME, cache_file, find, store
 from envbuilder.model.plan import Lock, Plan
 from envbuilder.runtimes import RUNTIMES
+from envbuilder.workflow.root_lock import LIFETIME, cache_file, find_cached, store_cached
 from tests.cli.published import planned
 from tests.made_up_files import locked
 
@@ -50,8 +50,8 @@ def test_a_lock_is_found_for_an_hour(
     lock: Lock, tmp_path: Path, age: timedelta, told: str | None
 ) -> None:
     file = tmp_path / "folder" / "locks" / NAME
-    store(file, lock, NOW)
-    found = find(aged(file, age), NOW, RUNTIMES)
+    store_cached(file, lock, NOW)
+    found = find_cached(aged(file, age), NOW, RUNTIMES)
     assert (found and found.age_text()) == told
     assert found is None or found.lock == lock
 
@@ -61,11 +61,11 @@ def test_what_is_not_a_lock_is_as_if_it_were_not_there(
     lock: Lock, tmp_path: Path, text: str
 ) -> None:
     file = tmp_path / NAME
-    assert find(file, NOW, RUNTIMES) is None
+    assert find_cached(file, NOW, RUNTIMES) is None
     file.write_bytes(text.encode("utf-8", "surrogateescape"))
-    assert find(aged(file, timedelta(0)), NOW, RUNTIMES) is None
-    store(file, lock, NOW)
-    assert find(aged(file, timedelta(0)), NOW, RUNTIMES)
+    assert find_cached(aged(file, timedelta(0)), NOW, RUNTIMES) is None
+    store_cached(file, lock, NOW)
+    assert find_cached(aged(file, timedelta(0)), NOW, RUNTIMES)
 
 
 def test_old_ones_are_removed_and_nothing_else(lock: Lock, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_old_ones_are_removed_and_nothing_else(lock: Lock, tmp_path: Path) -> No
     folder = tmp_path / NAME.replace("0", "3")
     folder.mkdir()
     aged(folder, old)
-    store(tmp_path / NAME, lock, NOW)
+    store_cached(tmp_path / NAME, lock, NOW)
     assert [path for path in gone if path.exists()] == []
     assert [path for path in (*stay, folder) if not path.exists()] == []
 
@@ -93,23 +93,23 @@ def test_what_cannot_be_removed_is_left(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", refuse)
-        store(tmp_path / NAME, lock, NOW)
+        store_cached(tmp_path / NAME, lock, NOW)
     assert [path.exists() for path in old] == [True, True, True]
-    store(tmp_path / NAME, lock, NOW)
+    store_cached(tmp_path / NAME, lock, NOW)
     assert [path.exists() for path in old] == [False, False, False]
-    assert find(tmp_path / NAME, NOW, RUNTIMES)
+    assert find_cached(tmp_path / NAME, NOW, RUNTIMES)
 
 
 def test_a_lock_of_somebody_else_is_not_taken(
     lock: Lock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store(tmp_path / NAME, lock, NOW)
-    assert find(tmp_path / NAME, NOW, RUNTIMES)
+    store_cached(tmp_path / NAME, lock, NOW)
+    assert find_cached(tmp_path / NAME, NOW, RUNTIMES)
     if os.geteuid() == 0:
         os.chown(tmp_path / NAME, 65534, -1)
     else:
         monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    assert find(tmp_path / NAME, NOW, RUNTIMES) is None
+    assert find_cached(tmp_path / NAME, NOW, RUNTIMES) is None
 
 
 @pytest.mark.parametrize(
@@ -144,10 +144,10 @@ def test_another_envbuild_does_not_find_it(
 ) -> None:
     here = {"HOME": "/home/me"}
     before = cache_file("one", here, Path("/"))
-    monkeypatch.setattr("envbuilder.locking.lock_cache.__version__", "9.9")
+    monkeypatch.setattr("envbuilder.workflow.root_lock.__version__", "9.9")
     assert cache_file("one", here, Path("/")) != before
 
 
 def test_a_place_that_cannot_be_written_is_an_error(lock: Lock) -> None:
     with pytest.raises(OSError, match="/dev/null"):
-        store(Path("/dev/null/locks") / NAME, lock, NOW)
+        store_cached(Path("/dev/null/locks") / NAME, lock, NOW)

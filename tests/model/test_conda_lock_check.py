@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from envbuilder.knowledge.artifacts import CondaArchive
-from envbuilder.locking.conda_lock_check import CONDA_CHECKS
+from envbuilder.locking.lock_check import CONDA_CHECKS
 from envbuilder.model.plan import Lock, Pin
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "render"))

@@ -25,8 +25,8 @@ from envbuilder.model.plan import (
     Replacement,
     RuntimePlan,
     Step,
+    proofs_of,
 )
-from envbuilder.model.proofs import proofs_of
 from envbuilder.model.recipe import Smoke
 from envbuilder.model.site import SiteLauncher
 from envbuilder.render.build import render_build, render_smoke

@@ -13,8 +13,8 @@ from envbuilder.errors import UsageError
 from envbuilder.knowledge.artifacts import Submodule
 from envbuilder.locking.lock_check import contradictions
 from envbuilder.model.plan import Lock, Plan
+from envbuilder.render.build import builds_text
 from envbuilder.render.requirements import requirement_files
-from envbuilder.render.sources import builds_text
 from envbuilder.runtimes import RUNTIMES
 from tests.cli.published import planned
 from tests.made_up_files import locked

@@ -16,10 +16,9 @@ import pytest
 import yaml
 
 from envbuilder import data
-from envbuilder.documents.for_arch import for_arch
 from envbuilder.documents.knowledge_cache import LoadedKnowledge
 from envbuilder.documents.library import catalogue
-from envbuilder.documents.load import load_recipe, load_site
+from envbuilder.documents.load import for_arch, load_recipe, load_site
 from envbuilder.documents.site_choice import ChosenSite, choose_arch
 from envbuilder.documents.snapshots import load_snapshot
 from envbuilder.errors import EnvbuildError

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from envbuilder import files
 from envbuilder.cli import app
-from envbuilder.locking import lock_cache
 from envbuilder.model.plan import Lock
 from envbuilder.runtimes import RUNTIMES
 from envbuilder.target_tools.root import store
@@ -102,7 +101,7 @@ def test_what_we_write_counts_whatever_the_umask(tmp_path: Path) -> None:
     assert distrust(home.last_lock) is None
     assert distrust(home.registry_file) is None
     cached = tmp_path / "caches" / "locks" / f"lock-{'0' * 64}.json"
-    lock_cache.store(cached, lock(), NOW)
+    root_lock.store_cached(cached, lock(), NOW)
     assert distrust(cached) is None
 
 
@@ -115,10 +114,10 @@ def lock() -> Lock:
 def test_a_cached_lock_that_others_may_have_written_is_not_taken(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     cached = tmp_path / "locks" / f"lock-{'0' * 64}.json"
-    lock_cache.store(cached, lock(), NOW)
-    assert lock_cache.find(cached, NOW, RUNTIMES)
+    root_lock.store_cached(cached, lock(), NOW)
+    assert root_lock.find_cached(cached, NOW, RUNTIMES)
     cached.parent.chmod(0o775)
-    assert lock_cache.find(cached, NOW, RUNTIMES) is None
+    assert root_lock.find_cached(cached, NOW, RUNTIMES) is None
 
 
 @pytest.mark.parametrize("trusted", [True, False])

@@ -74,7 +74,9 @@ class Rank:
         checks: Sequence[Key] = CHECKS,
         unix: float = 0,
         pid_namespace: str = "",
+        tensorflow: Mapping[str, str] | None = None,
     ) -> None:
+        self.tensorflow = tensorflow
         self.unix = unix
         self.pid_namespace = pid_namespace
         self.environment = environment
@@ -163,7 +165,7 @@ class Rank:
             "runtime": "distributed_dl_training",
             "runtime_version": "0.1.0",
             "runtime_file": "/prefix/lib/distributed_dl_training/__init__.py",
-            "build_record": {"schema": 1},
+            "build_record": {"schema": 1, "tensorflow": self.tensorflow},
             "framework": None,
             "mpi": "MPICH",
             "mpi_version": "5.0.2",

@@ -19,9 +19,8 @@ from envbuilder import data, process
 from envbuilder.build import sources
 from envbuilder.model.evidence import SmokeResult
 from envbuilder.target_tools import processes
-from envbuilder.target_tools.proving.runner import SmokeRequest
+from envbuilder.target_tools.proving.runner import SmokeRequest, Watch, WatchResult
 from envbuilder.target_tools.proving.runner import run_smoke as run
-from envbuilder.target_tools.proving.watch import Watch, WatchResult
 
 # Every process of a run carries this variable, whatever it is and whoever started it.
 TEST_MARK = "SMOKE_TEST_FOLDER"

@@ -80,6 +80,16 @@ def test_a_good_run_passes_and_tells_what_ran(golden: Golden, verdict: Any) -> N
     assert timing.bus_bandwidth == 0.002048
 
 
+def test_the_implementation_of_graphs_is_recorded(verdict: Any) -> None:
+    op, python = {"implementation": "op"}, {"implementation": "py-function"}
+    assert verdict(Rank(0, tensorflow=op), Rank(1, tensorflow=op)).runtime == (
+        "distributed_dl_training 0.1.0, tensorflow: op"
+    )
+    mixed = verdict(Rank(0, tensorflow=op), Rank(1, tensorflow=python)).runtime
+    assert mixed is not None
+    assert mixed.count("tensorflow: ") == 2
+
+
 def test_the_environment_that_shaped_the_run_is_recorded(verdict: Any) -> None:
     one = {"UCX_TLS": "tcp,self", "NCCL_DEBUG": "", "LD_PRELOAD": "x\x1b[2J"}
     other = {"UCX_TLS": "rc,self", "NCCL_DEBUG": ""}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy
 import pytest
 
-from envbuilder.target_tools.smoke.pattern import CLASSES, EXACT, PERIOD, Pattern
+from envbuilder.target_tools.smoke.conversation import CLASSES, EXACT, PERIOD, Pattern
 
 RANKS = [
     *range(1, 18),

@@ -11,7 +11,7 @@ from smoke_ranks import LARGE, NONCE, SMALL, Rank
 
 from envbuilder.target_tools import proc
 from envbuilder.target_tools.proving.records import RankRecord, read_rank
-from envbuilder.target_tools.proving.watch import failed_before, first_death
+from envbuilder.target_tools.proving.runner import failed_before, first_death
 
 Record = Callable[[Rank], RankRecord]
 

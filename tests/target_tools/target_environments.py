@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from envbuilder.model.plan import SourceBuild
-from envbuilder.render.sources import contents
+from envbuilder.render.build import contents
 from envbuilder.runtimes import RUNTIMES
 
 TOOLS = Path(__file__).resolve().parents[2] / "envbuilder" / "target_tools"

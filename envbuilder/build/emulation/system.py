@@ -16,8 +16,7 @@ from pathlib import Path
 from ... import files, process
 from ...base import canonical_json, sha256_text
 from ...errors import BuildError, MissingToolError, UsageError
-from ...machine.emulation import emulator
-from ...machine.host import LocalMachine, cache_folder, machine_arch
+from ...machine.host import LocalMachine, cache_folder, emulator, machine_arch
 from ...model.site import DEBIAN_ARCHES, DebianSystem, Site
 from ...target_tools.files import make_folder
 from ...target_tools.root import locks

@@ -6,10 +6,7 @@ numpy and without the runtime, so the records of another run do not fit. Pure: n
 
 import hashlib
 from functools import lru_cache
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable
+from typing import Iterable
 
 # The largest integer up to which every integer has an exact value.
 EXACT = {"int32": 2**31 - 1, "int64": 2**63 - 1}

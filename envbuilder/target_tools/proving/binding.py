@@ -8,14 +8,10 @@ architecture, and do not fit another one.
 import hashlib
 import secrets
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Mapping, NamedTuple
 
 from ..files import LARGE_BYTES, canonical_json, read_json, read_regular, write_atomically
 from .records import RECORD_BYTES, RECORD_FILES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Mapping
 
 # Of an Evidence; the first one was not bound.
 SCHEMA = 2

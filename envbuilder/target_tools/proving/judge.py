@@ -9,7 +9,7 @@ from ..messages import exit_text, one_line
 from . import reasons
 from .findings import carried, checks, left_out, libraries, or_none, processes, timings
 from .mpi_library import PlanMpi
-from .rank_names import name_ranks
+from .reasons import name_ranks
 from .records import RankRecord, RankRecords, label
 
 
@@ -127,7 +127,7 @@ def judge(records: RankRecords, outcome: Outcome, expected: Expectations) -> "di
         "api": expected.api,
         "transport": expected.transport,
         "carried": carried(ranks),
-        "runtime": agreed(f"{world.runtime} {world.runtime_version}" for world in worlds),
+        "runtime": agreed(runtime_words(world) for world in worlds),
         "framework": agreed(world.framework for world in worlds if world.framework),
         "mpi": agreed(f"{world.mpi} {world.mpi_version}" for world in worlds if world.mpi),
         "python": agreed(world.python for world in worlds),
@@ -166,6 +166,15 @@ def environment(ranks: "Sequence[RankRecord]") -> "dict[str, str]":
         values = {each.get(name, "(not set)") or "(empty)" for each in every}
         found[name] = one_line(" / ".join(sorted(values)))
     return found
+
+
+def runtime_words(world: "Any") -> str:
+    """Return name and version of a runtime, and how it runs TensorFlow's graphs, if known."""
+    words = f"{world.runtime} {world.runtime_version}"
+    built = (world.build_record or {}).get("tensorflow")
+    implementation = built.get("implementation") if isinstance(built, dict) else None
+    known = implementation in ("op", "py-function")
+    return f"{words}, tensorflow: {implementation}" if known else words
 
 
 def agreed(values: "Iterable[str]") -> "str | None":

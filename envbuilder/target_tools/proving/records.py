@@ -53,11 +53,6 @@ def or_none(of: "Test") -> "Test":
     return lambda value: value is None or of(value)
 
 
-def is_truth(value: object) -> bool:
-    """Return whether a value is true or false."""
-    return isinstance(value, bool)
-
-
 def is_claim(value: "Any") -> bool:
     """Return whether a value is a claim about the transport of an operation."""
     names = {"operation", "transport", "source"}
@@ -121,7 +116,7 @@ FIELDS: "dict[str, dict[str, Test]]" = {
     "begin": CHECK,
     "done": dict(
         CHECK,
-        passed=is_truth,
+        passed=lambda value: isinstance(value, bool),
         problem=or_none(is_text),
         seconds=is_number,
         said=or_none(is_text),

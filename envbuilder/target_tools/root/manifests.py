@@ -1,12 +1,10 @@
 """What the files of a published prefix were, beside its evidence."""
 
+from typing import Any, Callable
+
 from .. import manifest
 from ..errors import DriftError
 from .layout import Home, Version
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 # So many files are named; info --verify shows all.
 NAMED = 10

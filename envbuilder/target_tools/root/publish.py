@@ -267,16 +267,6 @@ def folders_of(home: Home, identity: str) -> "Iterator[Path]":
             yield Path(here)
 
 
-def first_folder(home: Home, identity: str) -> Path:
-    """Return the first existing folder of a build; its owner is the owner of the build."""
-    return next(folders_of(home, identity))
-
-
-def is_removable(home: Home, identity: str) -> bool:
-    """Whether this user may remove all of a build."""
-    return all(may_change(folder) for folder in folders_of(home, identity))
-
-
 def may_change(folder: Path) -> bool:
     """Return whether this user may remove entries of a folder; the owner can change its mode."""
     return folder.stat().st_uid == os.geteuid() or os.access(str(folder), os.W_OK | os.X_OK)

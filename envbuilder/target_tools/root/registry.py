@@ -7,6 +7,7 @@ import json
 import re
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any, Callable, Mapping
 
 from .. import sharing
 from ..files import (
@@ -21,10 +22,6 @@ from ..files import (
 )
 from ..sharing import STAMP
 from .layout import DEFAULT_FILES, Home, Version, is_folder
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Mapping
 
 SCHEMA = 1
 IDENTITY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]*$")

@@ -117,7 +117,7 @@ class HorovodTorch(Horovod):
 
 
 class HorovodTensorflow(Horovod):
-    """Eagerly with TensorFlow 2, through a session with TensorFlow 1."""
+    """Eagerly with TensorFlow 2, through a session with TensorFlow 1; the alias in tf.function."""
 
     modules = ("numpy", "tensorflow", "horovod.tensorflow")
 
@@ -128,6 +128,7 @@ class HorovodTensorflow(Horovod):
         self.eager = self.tf.executing_eagerly()
         self.device = "/CPU:0"
         self.graph: "dict[tuple[Any, ...], tuple[Any, Any]]" = {}
+        self.functions: "dict[tuple[Any, ...], Any]" = {}
         config = None if self.eager else self.v1.ConfigProto()
         if self.transport == "nccl":
             self.device = "/GPU:0"
@@ -148,7 +149,12 @@ class HorovodTensorflow(Horovod):
             config.gpu_options.allow_growth = True
 
     def framework(self) -> str:
-        return f"tensorflow {self.tf.__version__}"
+        words = f"tensorflow {self.tf.__version__}"
+        return f"{words}: {self.hvd.build_info()['tensorflow']}" if self.alias else words
+
+    def tells_of_mismatch(self, error: Exception) -> bool:
+        # Out of a graph it comes as an error of TensorFlow.
+        return super().tells_of_mismatch(error) or (self.alias and "MismatchError" in str(error))
 
     def _run(self, kind: str, make: "Callable[[Any], Any]", values: "Array") -> "Array":
         """Run the operation that *make* builds for a tensor on *values*.
@@ -157,8 +163,11 @@ class HorovodTensorflow(Horovod):
         ranks, and because a graph only grows.
         """
         if self.eager:
+            function = make
+            if self.alias:  # whose op is for graphs
+                function = self.functions.setdefault((kind, values.dtype), self.tf.function(make))
             with self.tf.device(self.device):
-                return make(self.tf.constant(values)).numpy()
+                return function(self.tf.constant(values)).numpy()
         key = (kind, str(values.dtype), values.shape[1:])
         if key not in self.graph:
             with self.tf.device(self.device):

@@ -17,6 +17,7 @@ import sys
 import time
 import traceback
 from pathlib import Path
+from typing import Any
 
 from .. import proc
 from . import rank_env, traffic
@@ -25,10 +26,6 @@ from .api_horovod import HorovodTensorflow, HorovodTorch
 from .api_torch import Distributed
 from .conversation import Conversation
 from .recorder import Recorder
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 APIS: "dict[str, type[Api]]" = {
     "numpy": Numpy,

@@ -20,7 +20,6 @@ from . import (
     frameworks,
     installs,
     libraries,
-    mpi,
     owners,
     paths,
     python,
@@ -39,7 +38,6 @@ CHECKS: tuple[Check, ...] = (
     *owners.CHECKS,
     *conda.CHECKS,
     *libraries.CHECKS,
-    *mpi.CHECKS,
     *together.CHECKS,
     *paths.CHECKS,
     *file_systems.CHECKS,
@@ -79,8 +77,3 @@ def run(
 def _unchecked(id_: str, reason: str, about: list[str]) -> Unchecked:
     examples = tuple(one_line(line(each)) for each in about[:MOST_EVIDENCE])
     return Unchecked(id=id_, reason=one_line(line(reason)), examples=examples, number=len(about))
-
-
-def table() -> tuple[CheckInfo, ...]:
-    """Return all checks, as they are listed."""
-    return tuple(each.info for each in CHECKS)

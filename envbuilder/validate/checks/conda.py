@@ -20,9 +20,8 @@ from ...knowledge.conda_order import spec_admits
 from ...machine.host import names_in
 from ...target_tools.files import text_or_none
 from ...target_tools.names import normalize
-from .protocol import Outcome, Undecided, Violation, check
+from .protocol import Outcome, Undecided, Violation, checks
 
-_HISTORY = "https://github.com/conda/conda/blob/main/conda/history.py"
 _SPECS = re.compile(r"^# (update|neutered|remove) specs: (\[.*\])$", re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
@@ -216,106 +215,16 @@ def _replaced(environment: Environment) -> Iterator[Violation]:
         )
 
 
-CHECKS = (
-    check(
-        _requested_missing,
-        id="conda.requested-missing",
-        layer="conda records",
-        faults=("missing",),
-        severity="warning",
-        title="conda's history requests a package that is not installed",
-        why="it was removed with --force, or its files were; programs that need it fail",
-        fix="conda install the package, or conda remove it to end the request",
-        source=_HISTORY,
-    ),
-    check(
-        _requested_unmet,
-        id="conda.requested-unmet",
-        layer="conda records",
-        faults=("another release",),
-        severity="warning",
-        title="conda's history or pins request another release than is installed",
-        why="the next conda install changes it, or finds no solution",
-        fix="conda install the release that the environment should have",
-        source=_HISTORY,
-    ),
-    check(
-        _other_machine,
-        id="conda.other-machine",
-        layer="conda records",
-        faults=("another machine",),
-        severity="error",
-        title="a conda package is for another architecture than the Python",
-        why="its programs and libraries cannot be loaded",
-        fix="unset CONDA_SUBDIR and install the package again, or make a new environment",
-        source="https://docs.conda.io/projects/conda/en/stable/user-guide/configuration/settings.html",
-    ),
-    check(
-        _twice,
-        id="conda.twice",
-        layer="conda records",
-        faults=("half-done", "left over"),
-        severity="error",
-        title="conda-meta has two records of one package",
-        why="an upgrade was interrupted: conda does not know which files belong to which release",
-        fix="conda install --force-reinstall the package, or make a new environment",
-        source="https://docs.conda.io/projects/conda/en/stable/commands/doctor.html",
-    ),
-    check(
-        _half_done,
-        id="conda.half-done",
-        layer="conda records",
-        faults=("half-done",),
-        severity="warning",
-        title="conda-meta is incomplete, or a record has another name than its package",
-        why="conda does not take the folder for an environment, or not all of its packages",
-        fix="make a new environment",
-        source=_HISTORY,
-    ),
-    check(
-        _damaged,
-        id="conda.damaged",
-        layer="conda records",
-        faults=("damaged",),
-        severity="error",
-        title="a conda record is damaged",
-        why="conda and mamba refuse to change the environment, or treat the package as missing",
-        fix="make a new environment, or reinstall the package with --force-reinstall",
-        source="https://docs.conda.io/projects/conda/en/stable/commands/doctor.html",
-    ),
-    check(
-        _missing,
-        id="conda.requirement-missing",
-        layer="conda records",
-        faults=("missing",),
-        severity="error",
-        title="a conda package depends on another one that is not installed",
-        why="packages that need it fail; often a package was removed with --force",
-        fix="conda install the missing package",
-        source="https://docs.conda.io/projects/conda/en/stable/user-guide/concepts/packages.html",
-    ),
-    check(
-        _other_version,
-        id="conda.requirement-unmet",
-        layer="conda records",
-        faults=("another release",),
-        severity="error",
-        title="a conda package depends on another release of one that is installed",
-        why="its builders state that it does not work with this one; often a package was installed "
-        "with --no-deps or --force",
-        fix="conda update the two together, or make a new environment",
-        source="https://docs.conda.io/projects/conda/en/stable/user-guide/concepts/pkg-specs.html",
-    ),
-    check(
-        _replaced,
-        id="conda.replaced-by-pip",
-        layer="conda records",
-        faults=("hidden",),
-        severity="warning",
-        title="pip replaced a package that conda installed",
-        why="conda still plans with its own release, and its next change may overwrite pip's files",
-        fix="install it with conda alone, or with pip alone in a new environment",
-        source="https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-environments"
-        ".html#using-pip-in-an-environment",
-    ),
+CHECKS = checks(
+    {
+        "conda.requested-missing": _requested_missing,
+        "conda.requested-unmet": _requested_unmet,
+        "conda.other-machine": _other_machine,
+        "conda.twice": _twice,
+        "conda.half-done": _half_done,
+        "conda.damaged": _damaged,
+        "conda.requirement-missing": _missing,
+        "conda.requirement-unmet": _other_version,
+        "conda.replaced-by-pip": _replaced,
+    }
 )

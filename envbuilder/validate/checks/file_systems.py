@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...inspect.facts import Environment, Mount
 from ...inspect.machine import mount_of
 from ...inspect.observation import seen
-from .protocol import Outcome, Undecided, Violation, check
+from .protocol import Outcome, Undecided, Violation, checks
 
 # Whose files lie on other machines. Of tmpfs and the like nothing has to be said.
 _NETWORK = (
@@ -22,7 +22,6 @@ _CACHES = (
     *("CUDA_CACHE_PATH", "HF_HOME", "PIP_CACHE_DIR", "UV_CACHE_DIR", "CONDA_PKGS_DIRS"),
     "XDG_CACHE_HOME",
 )
-_MOUNT = "https://man7.org/linux/man-pages/man8/mount.8.html"
 
 
 def _no_programs(environment: Environment) -> Iterator[Outcome]:
@@ -83,41 +82,10 @@ def _mount(environment: Environment, folder: str) -> Mount | None:
     return mount_of(os.path.realpath(folder), environment.mounts)
 
 
-CHECKS = (
-    check(
-        _no_programs,
-        id="path.no-programs",
-        layer="site",
-        faults=("another machine",),
-        severity="error",
-        title="the environment is on a file system that does not allow programs (noexec)",
-        why="each extension module fails with: failed to map segment from shared object: Operation "
-        "not permitted",
-        fix="make it on a file system that is mounted without noexec",
-        source=_MOUNT,
-    ),
-    check(
-        _temporary,
-        id="path.temporary-on-network",
-        layer="site",
-        faults=("another machine",),
-        severity="warning",
-        title="temporary files are on a network file system",
-        why="Open MPI and others keep shared memory in a temporary file: messages between ranks of "
-        "a node go over the network, or the job does not start",
-        fix="set TMPDIR to a folder of the node, such as /tmp",
-        source="https://www.open-mpi.org/faq/?category=sm",
-    ),
-    check(
-        _without_locks,
-        id="path.cache-without-locks",
-        layer="site",
-        faults=("half-done",),
-        severity="warning",
-        title="a cache is on a file system whose locks do not work between nodes",
-        why="ranks that compile or fetch the same file at once overwrite each other's files, wait "
-        "forever, or end with: Function not implemented",
-        fix="set the variable to a folder of the node, or of a file system with locks",
-        source="https://man7.org/linux/man-pages/man2/flock.2.html",
-    ),
+CHECKS = checks(
+    {
+        "path.no-programs": _no_programs,
+        "path.temporary-on-network": _temporary,
+        "path.cache-without-locks": _without_locks,
+    }
 )

@@ -15,18 +15,12 @@ from ...inspect.facts import OWN, Environment, Installed, InstalledDistribution,
 from ...inspect.observation import seen
 from ...inspect.origins import direct_origin
 from ...machine.host import is_file, names_in
-from ...model.validation import CheckInfo
 from ...target_tools import manifest
 from ...target_tools.files import CHUNK, open_regular, read_regular
 from ...text import counted
 from .conda import replaced
-from .protocol import Check, Outcome, Undecided, Violation, check
+from .protocol import Outcome, Undecided, Violation, checks
 
-_RECORD = "https://packaging.python.org/en/latest/specifications/recording-installed-packages/"
-_REINSTALL = (
-    "reinstall it: pip install --force-reinstall --no-deps NAME==VERSION, or conda install "
-    "--force-reinstall NAME=VERSION"
-)
 # What a file system, or the order of writing, puts between a file and the RECORD written after it.
 _SLACK = 2_000_000_000  # ns
 
@@ -267,78 +261,15 @@ def _damaged(environment: Environment) -> Iterator[Violation]:
             )
 
 
-CHECKS = (
-    check(
-        _damaged,
-        id="package.damaged",
-        layer="metadata",
-        faults=("missing", "damaged"),
-        severity="error",
-        title="the metadata of a package is damaged",
-        why="pip and importlib.metadata cannot determine what is installed; often a disk was full, "
-        "or an installer was killed",
-        fix=_REINSTALL,
-        source=_RECORD,
-    ),
-    check(
-        _twice,
-        id="package.twice",
-        layer="metadata",
-        faults=("half-done", "left over"),
-        severity="error",
-        title="two releases of a package are installed in the same folder",
-        why="their files overwrite each other, and it is undefined which metadata counts",
-        fix="remove both dist-info folders and the package's own, then install one of them",
-        source=_RECORD,
-    ),
-    check(
-        _gone,
-        id="package.gone",
-        layer="files",
-        faults=("missing",),
-        severity="error",
-        title="files that a package installed are missing",
-        why="programs that need them fail, perhaps much later",
-        fix=_REINSTALL,
-        source=_RECORD,
-    ),
-    check(
-        _overwritten,
-        id="package.overwritten",
-        layer="files",
-        faults=("hidden",),
-        severity="warning",
-        title="another file replaces or hides one that a package installed",
-        why="Python imports the other one (a folder, then .cpython-NN, .abi3.so, .so, .py), "
-        "and removing one package removes files of the other",
-        fix="remove what no package recorded; of two packages, both, and install the one you want",
-        source=_RECORD,
-    ),
-    Check(
-        CheckInfo(
-            id="published.changed",
-            layer="files",
-            faults=("missing", "damaged", "left over"),
-            severity="error",
-            title="files have changed since envbuild published them",
-            why="the smoke test ran with other files",
-            fix="build it again: envbuild remove (rollback first if it is the default), then "
-            "envbuild create",
-            source="https://docs.python.org/3/library/hashlib.html",
-        ),
-        _published,
-    ),
-    Check(
-        CheckInfo(
-            id="package.changed",
-            layer="files",
-            faults=("another release", "damaged"),
-            severity="warning",
-            title="files have changed since they were installed",
-            why="the package was edited, patched or damaged: it is not the release that it claims",
-            fix=_REINSTALL,
-            source=_RECORD,
-        ),
-        _changed,
-    ),
+CHECKS = checks(
+    {
+        "package.damaged": _damaged,
+        "package.twice": _twice,
+        "package.gone": _gone,
+        "package.overwritten": _overwritten,
+    },
+    {
+        "published.changed": _published,
+        "package.changed": _changed,
+    },
 )

@@ -12,7 +12,7 @@ from ...inspect.observation import seen
 from ...machine.host import is_file, is_folder
 from ...target_tools.files import read_json, text_or_none
 from ...target_tools.horovod_build import FRAMEWORKS
-from .protocol import Violation, check
+from .protocol import Violation, checks
 
 VERSION_LINE = re.compile(r"^__version__(?:: *\w+)? *= *['\"]([^'\"]+)", re.MULTILINE)
 # Files in which packages record the release that they were built as.
@@ -26,7 +26,6 @@ _RECORDS = {
 }
 # Packages that are compiled for one build of PyTorch: +cpu, +cu121, +rocm6.0.
 _OF_TORCH = ("torchvision", "torchaudio")
-_HOROVOD = "https://github.com/horovod/horovod/blob/2626dc87/horovod/common/util.py"
 
 
 def _other_record(environment: Environment) -> Iterator[Violation]:
@@ -99,38 +98,10 @@ def _horovod_record(environment: Environment) -> Iterator[Violation]:
                 )
 
 
-CHECKS = (
-    check(
-        _other_record,
-        id="framework.other-record",
-        layer="framework records",
-        faults=("another release", "damaged", "half-done"),
-        severity="error",
-        title="a framework's own version differs from that of its metadata",
-        why="its files are of another release: an upgrade was interrupted, or files were copied",
-        fix="pip install --force-reinstall --no-deps the package",
-        source="https://packaging.python.org/en/latest/specifications/core-metadata/#version",
-    ),
-    check(
-        _other_build,
-        id="framework.other-build",
-        layer="framework records",
-        faults=("another release",),
-        severity="error",
-        title="torchvision or torchaudio is of another build than PyTorch",
-        why="its operations are compiled for another CUDA: import fails, or operators are missing",
-        fix="install all of them from one index of PyTorch, such as whl/cu121",
-        source="https://pytorch.org/get-started/previous-versions/",
-    ),
-    check(
-        _horovod_record,
-        id="horovod.record-damaged",
-        layer="framework records",
-        faults=("missing", "damaged", "half-done", "left over"),
-        severity="error",
-        title="horovod/metadata.json is damaged, or differs from the libraries beside it",
-        why="Horovod does not know which frameworks it was built for; a build did not end",
-        fix="build Horovod again",
-        source=_HOROVOD,
-    ),
+CHECKS = checks(
+    {
+        "framework.other-record": _other_record,
+        "framework.other-build": _other_build,
+        "horovod.record-damaged": _horovod_record,
+    }
 )

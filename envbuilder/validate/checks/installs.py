@@ -26,11 +26,8 @@ from ...target_tools.distributions import ENDINGS
 from ...target_tools.elf import ElfError, machine_words, read_library
 from ...target_tools.files import is_elf, open_regular, read_regular, text_or_none
 from .files import owners
-from .protocol import Outcome, Undecided, Violation, check
+from .protocol import Outcome, Undecided, Violation, checks
 
-_RECORD = "https://packaging.python.org/en/latest/specifications/recording-installed-packages/"
-_TAGS = "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/"
-_SITE = "https://docs.python.org/3/library/site.html"
 # Installers that write a RECORD; distributors remove it, and say so in INSTALLER or remove both.
 _WITH_RECORD = ("", "pip", "uv")
 _MAPPING = re.compile(r"^MAPPING(?:: [^=]+)? = (\{.*\})$", re.MULTILINE)
@@ -248,72 +245,13 @@ def _fault(text: bytes, minor: int) -> str | None:
     return None
 
 
-CHECKS = (
-    check(
-        _source_damaged,
-        id="package.source-damaged",
-        layer="files",
-        faults=("damaged",),
-        severity="error",
-        title="a module has NUL bytes, or a file that runs at each start does not compile",
-        why="the import fails with SyntaxError, or Python starts without the folders that the file "
-        "adds; often a file server failed, or a merge was not finished",
-        fix="write the file again: reinstall its package, or correct it",
-        source=_SITE,
-    ),
-    check(
-        _interrupted,
-        id="package.interrupted",
-        layer="files",
-        faults=("half-done",),
-        severity="error",
-        title="the installation of a package did not end: it has no RECORD",
-        why="files may be missing, and pip can neither check nor remove it",
-        fix="pip install --force-reinstall --no-deps NAME==VERSION --ignore-installed",
-        source=_RECORD,
-    ),
-    check(
-        _left_over,
-        id="package.left-over",
-        layer="files",
-        faults=("half-done", "left over"),
-        severity="warning",
-        title="files remain of a package that was removed or upgraded",
-        why="Python may import them, and pip warns of an invalid distribution",
-        fix="remove the folder",
-        source=_RECORD,
-    ),
-    check(
-        _editable_gone,
-        id="package.editable-gone",
-        layer="metadata",
-        faults=("left over", "missing"),
-        severity="error",
-        title="an editable package or a .pth file names a missing folder",
-        why="the package cannot be imported",
-        fix="restore the folder, or pip uninstall the package",
-        source=_SITE,
-    ),
-    check(
-        _other_machine,
-        id="package.other-machine",
-        layer="metadata",
-        faults=("another machine",),
-        severity="error",
-        title="a wheel or a program of the environment is for another architecture",
-        why="its programs and extension modules do not start: Exec format error",
-        fix="install the package with the pip of this environment, without --platform",
-        source=_TAGS,
-    ),
-    check(
-        _no_pkg_resources,
-        id="package.pkg-resources-missing",
-        layer="metadata",
-        faults=("missing", "another release"),
-        severity="error",
-        title="a package imports pkg_resources, which the installed setuptools lacks",
-        why="its import fails with: No module named 'pkg_resources'",
-        fix="pip install a release of setuptools that has pkg_resources, or upgrade the package",
-        source="https://setuptools.pypa.io/en/latest/pkg_resources.html",
-    ),
+CHECKS = checks(
+    {
+        "package.source-damaged": _source_damaged,
+        "package.interrupted": _interrupted,
+        "package.left-over": _left_over,
+        "package.editable-gone": _editable_gone,
+        "package.other-machine": _other_machine,
+        "package.pkg-resources-missing": _no_pkg_resources,
+    }
 )

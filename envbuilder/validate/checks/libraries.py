@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from ...inspect.facts import Environment, NativeLibrary, arch_of
@@ -14,7 +14,7 @@ from ...machine.host import is_folder
 from ...target_tools.elf import machine_words
 from ...target_tools.files import is_below
 from .owners import foreign
-from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, check
+from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, checks
 
 # The driver's libraries are on machines with a GPU alone; login nodes have none.
 _DRIVER = re.compile(r"lib(cuda|nvidia-ml|nvcuvid|nvidia-encode)\.so\b")
@@ -38,7 +38,6 @@ _OPTIONAL = {
 _MICROARCH = "_x86_64-microarch-level"
 _RELEASED = re.compile(r"lib(mpi|mpich|mpi_ibm|nccl|cudart|cublas|cudnn|cufft)\b")
 _NO_MACHINE = "the architecture of the Python is unknown"
-_LD_SO = "https://man7.org/linux/man-pages/man8/ld.so.8.html"
 
 
 def _missing(environment: Environment) -> Iterator[Outcome]:
@@ -214,15 +213,16 @@ def _runpath_gone(environment: Environment) -> Iterator[Violation]:
         for name in native.library.needed if gone else ():
             path = native.tree.get(name)
             inside = path and is_below(os.path.realpath(path), os.path.realpath(environment.prefix))
-            if path and not inside and _RELEASED.match(name) and not _in_any(path, folders):
+            if (
+                path
+                and not inside
+                and _RELEASED.match(name)
+                and os.path.dirname(path) not in map(os.path.normpath, folders)  # noqa: PTH120
+            ):
                 yield Violation(
                     f"{environment.name(native.path)} loads {path}; its RUNPATH {gone[0]} is gone",
                     (seen(environment.short(native.path), "RUNPATH", gone[0]),),
                 )
-
-
-def _in_any(path: str, folders: Iterable[str]) -> bool:
-    return os.path.dirname(path) in map(os.path.normpath, folders)  # noqa: PTH120
 
 
 def _glibc_of(native: NativeLibrary) -> tuple[int, ...] | None:
@@ -239,119 +239,17 @@ def _release(text: str) -> tuple[int, ...] | None:
     )
 
 
-CHECKS = (
-    check(
-        _other_owner,
-        id="library.other-owner",
-        layer="loader",
-        faults=("another owner",),
-        severity="warning",
-        title="an extension module loads a library of another user",
-        why="that user may change, remove or close it",
-        fix="install the library into the environment, or load a module of the site",
-        source=_LD_SO,
-    ),
-    check(
-        _runpath_gone,
-        id="library.runpath-gone",
-        layer="loader",
-        faults=("left over", "another release"),
-        severity="warning",
-        title="the folder of a library that a module was linked with is gone; another is loaded",
-        why="the module uses an MPI, NCCL or CUDA that it was not built with",
-        fix="build the package again, or load the module that it was built with",
-        source=_LD_SO,
-    ),
-    check(
-        _missing,
-        id="library.missing",
-        layer="loader",
-        faults=("missing",),
-        severity="error",
-        title="a library that an extension module needs is not found",
-        why="its import fails with: cannot open shared object file",
-        fix="load the module or install the package that provides it, with the settings of the "
-        "build",
-        source=_LD_SO,
-    ),
-    check(
-        _other_machine,
-        id="library.other-machine",
-        layer="loader",
-        faults=("another machine",),
-        severity="error",
-        title="an extension module is for another architecture",
-        why="it cannot be loaded: invalid ELF header, or wrong ELF class",
-        fix="install the package on a machine of this architecture, or for it",
-        source=_LD_SO,
-    ),
-    check(
-        _other_site,
-        id="site.other-arch",
-        layer="site",
-        faults=("another machine",),
-        severity="error",
-        title="the environment is for another architecture than that of --site",
-        why="none of its programs starts there: exec format error",
-        fix="build it there, or build a bundle for it: envbuild create RECIPE --site SITE",
-        source=_LD_SO,
-    ),
-    check(
-        _damaged,
-        id="library.damaged",
-        layer="loader",
-        faults=("damaged", "half-done"),
-        severity="error",
-        title="a library is damaged",
-        why="it cannot be loaded; often a disk or a quota was full when it was written",
-        fix="reinstall the package that contains it: pip install --force-reinstall --no-deps",
-        source="https://man7.org/linux/man-pages/man5/elf.5.html",
-    ),
-    check(
-        _newer_glibc,
-        id="library.newer-glibc",
-        layer="loader",
-        faults=("another release", "another machine"),
-        severity="error",
-        title="a library needs a newer glibc than that of this machine or of --site",
-        why="it cannot be loaded: version GLIBC_X not found",
-        fix="install a wheel for an older manylinux, or build the package here",
-        source="https://peps.python.org/pep-0600/",
-    ),
-    check(
-        _newer_processor,
-        id="library.newer-processor",
-        layer="loader",
-        faults=("another machine",),
-        severity="error",
-        title="a library is built for a newer processor than this machine has",
-        why="it cannot be loaded: CPU ISA level is lower than required; or the program ends with: "
-        "Illegal instruction",
-        fix="install a build for an older processor, or run it on nodes with a newer one",
-        source="https://gitlab.com/x86-psABIs/x86-64-ABI",
-    ),
-    check(
-        _version_missing,
-        id="library.version-missing",
-        layer="loader",
-        faults=("another release",),
-        severity="error",
-        title="a library is older than another library requires",
-        why="it cannot be loaded: version GLIBCXX_X not found",
-        fix="put the newer one first: load the module of the compiler that built it, or remove "
-        "the folder of the older one from LD_LIBRARY_PATH",
-        source=_LD_SO,
-    ),
-    check(
-        _overruled,
-        id="library.overruled",
-        layer="loader",
-        faults=("hidden",),
-        severity="warning",
-        title="LD_LIBRARY_PATH overrides a library that a package contains",
-        why="LD_LIBRARY_PATH comes before RUNPATH: the package uses a library that it was not "
-        "built and tested with, and another one in another shell",
-        fix="remove its folder from LD_LIBRARY_PATH: unload the module that adds it",
-        source=_LD_SO,
-    ),
+CHECKS = checks(
+    {
+        "library.other-owner": _other_owner,
+        "library.runpath-gone": _runpath_gone,
+        "library.missing": _missing,
+        "library.other-machine": _other_machine,
+        "site.other-arch": _other_site,
+        "library.damaged": _damaged,
+        "library.newer-glibc": _newer_glibc,
+        "library.newer-processor": _newer_processor,
+        "library.version-missing": _version_missing,
+        "library.overruled": _overruled,
+    }
 )

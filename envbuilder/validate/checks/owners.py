@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ...inspect.facts import Environment, state_of
 from ...inspect.observation import seen
 from ...text import counted
-from .protocol import Violation, check
+from .protocol import Violation, checks
 
 
 class Owner(NamedTuple):
@@ -85,16 +85,4 @@ def _is_closed(state: os.stat_result, prefix: os.stat_result) -> bool:
     return bool(prefix.st_mode & ~state.st_mode & needed)
 
 
-CHECKS = (
-    check(
-        _other_owner,
-        id="package.other-owner",
-        layer="files",
-        faults=("another owner", "missing"),
-        severity="warning",
-        title="files of a package belong to another user, or are closed to some users",
-        why="its owner can neither upgrade nor remove the package, or other users cannot import it",
-        fix="chown -R the environment to its owner, and chmod -R a+rX it",
-        source="https://man7.org/linux/man-pages/man7/path_resolution.7.html",
-    ),
-)
+CHECKS = checks({"package.other-owner": _other_owner})

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from ...inspect.facts import Environment, InstalledDistribution, PackageFolder
 from ...inspect.observation import seen
-from .protocol import Violation, check
-
-_SITE = "https://docs.python.org/3/library/site.html"
+from .protocol import Violation, checks
 
 
 def _hidden_by(environment: Environment, kind: str) -> Iterator[Violation]:
@@ -35,36 +34,9 @@ def _others(
                     yield folder, each
 
 
-def _user_site(environment: Environment) -> Iterator[Violation]:
-    yield from _hidden_by(environment, "user")
-
-
-def _pythonpath(environment: Environment) -> Iterator[Violation]:
-    yield from _hidden_by(environment, "pythonpath")
-
-
-CHECKS = (
-    check(
-        _user_site,
-        id="path.user-site",
-        layer="metadata",
-        faults=("hidden",),
-        severity="warning",
-        title="a package in the user's home hides a package of the environment",
-        why="the environment behaves differently for this user than for other users, and on nodes "
-        "with another home",
-        fix="set PYTHONNOUSERSITE=1, or pip uninstall the package outside of the environment",
-        source=_SITE,
-    ),
-    check(
-        _pythonpath,
-        id="path.pythonpath",
-        layer="variables",
-        faults=("hidden",),
-        severity="warning",
-        title="a package on PYTHONPATH hides a package of the environment",
-        why="PYTHONPATH comes before every environment, also for programs of another Python",
-        fix="unset PYTHONPATH in this shell, or unload the module that sets it",
-        source="https://docs.python.org/3/using/cmdline.html#envvar-PYTHONPATH",
-    ),
+CHECKS = checks(
+    {
+        "path.user-site": partial(_hidden_by, kind="user"),
+        "path.pythonpath": partial(_hidden_by, kind="pythonpath"),
+    }
 )

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple
 
+import yaml
+
 from ...base import LONGEST_COMMAND
+from ...data import VALIDATE_CHECKS
+from ...documents.yaml_nodes import LOADER
 from ...inspect.facts import Environment
 from ...inspect.observation import line, seen
 from ...knowledge.symptoms import Confidence
 from ...knowledge.terms import Severity
-from ...model.validation import CheckInfo, Fault, Finding, Layer, Observation
+from ...model.validation import CheckInfo, Finding, Observation
 from ...target_tools.messages import one_line
 
 NOT_SEARCHED = "libraries are searched only on a machine of their architecture"
@@ -52,30 +58,26 @@ class Check:
     look: Callable[[Environment, bool], Iterator[Outcome]]
 
 
-def check(
-    look: Callable[[Environment], Iterator[Outcome]],
-    *,
-    id: str,  # noqa: A002 - it is what everything calls it
-    layer: Layer,
-    faults: tuple[Fault, ...],
-    severity: Severity,
-    title: str,
-    why: str,
-    fix: str,
-    source: str,
-) -> Check:
-    """Return a check that hashes nothing."""
-    info = CheckInfo(
-        id=id,
-        layer=layer,
-        faults=faults,
-        severity=severity,
-        title=title,
-        why=why,
-        fix=fix,
-        source=source,
-    )
-    return Check(info, lambda environment, _: look(environment))
+INFOS = {
+    name: CheckInfo(id=name, **row)
+    for name, row in yaml.load(VALIDATE_CHECKS.read_text("utf-8"), LOADER).items()  # noqa: S506
+}
+"""Every kind of finding by its id, in the order in which they are listed."""
+
+
+def checks(
+    looks: Mapping[str, Callable[[Environment], Iterator[Outcome]]],
+    hashing: Mapping[str, Callable[[Environment, bool], Iterator[Outcome]]] = MappingProxyType({}),
+) -> tuple[Check, ...]:
+    """Return the checks of a topic, by their ids; *hashing*: those that may want files hashed."""
+    plain = (Check(INFOS[name], partial(_without_hashes, look)) for name, look in looks.items())
+    return (*plain, *(Check(INFOS[name], look) for name, look in hashing.items()))
+
+
+def _without_hashes(
+    look: Callable[[Environment], Iterator[Outcome]], environment: Environment, _: bool
+) -> Iterator[Outcome]:
+    return look(environment)
 
 
 def told(info: CheckInfo, found: Violation) -> Finding:

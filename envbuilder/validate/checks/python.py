@@ -17,9 +17,7 @@ from ...target_tools.files import is_below, open_regular, text_or_none
 from ...target_tools.ld_so import Search
 from ...text import counted
 from .owners import other_owner
-from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, check
-
-_VENV = "https://docs.python.org/3/library/venv.html"
+from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, checks
 
 
 def _missing(environment: Environment) -> Iterator[Violation]:
@@ -306,140 +304,19 @@ def _started_by(script: Path) -> Path | None:
     return Path(os.fsdecode(found[1] or found[2])) if found else None
 
 
-CHECKS = (
-    check(
-        _missing,
-        id="python.missing",
-        layer="interpreter",
-        faults=("missing", "another owner"),
-        severity="error",
-        title="the interpreter of the environment is missing or not accessible to this user",
-        why="no program of it starts; often its base Python was removed or upgraded, or is in a "
-        "home folder that other users cannot enter",
-        fix="make a new environment with a permanent Python; python -m venv --upgrade repairs the "
-        "links if the same release is in another folder",
-        source=_VENV,
-    ),
-    check(
-        _other_version,
-        id="python.other-version",
-        layer="interpreter",
-        faults=("another release",),
-        severity="error",
-        title="the interpreter has another series than the packages",
-        why="Python searches lib/pythonX.Y of its own series and finds none of the packages",
-        fix="make a new environment with the present Python",
-        source=_VENV,
-    ),
-    check(
-        _damaged,
-        id="python.damaged",
-        layer="interpreter",
-        faults=("damaged",),
-        severity="error",
-        title="the interpreter of the environment is damaged",
-        why="no program of it starts: exec format error, or a bus error",
-        fix="make a new environment; reinstall the base Python if bin/python is a link",
-        source="https://man7.org/linux/man-pages/man5/elf.5.html",
-    ),
-    check(
-        _library_missing,
-        id="python.library-missing",
-        layer="interpreter",
-        faults=("missing",),
-        severity="error",
-        title="a library that the interpreter needs, such as libpython, is not found",
-        why="it does not start: error while loading shared libraries",
-        fix="load the module of the Python, or restore its lib folder",
-        source="https://man7.org/linux/man-pages/man8/ld.so.8.html",
-    ),
-    check(
-        _standard_library,
-        id="python.standard-library-missing",
-        layer="interpreter",
-        faults=("missing", "half-done"),
-        severity="error",
-        title="the standard library of the interpreter is missing",
-        why="Python ends at once: No module named 'encodings'",
-        fix="restore the base Python, or make a new environment with another one",
-        source="https://docs.python.org/3/library/sys_path_init.html",
-    ),
-    check(
-        _other_home,
-        id="python.other-home",
-        layer="interpreter",
-        faults=("another release", "left over"),
-        severity="warning",
-        title="pyvenv.cfg names the folder of another Python than bin/python, or one without",
-        why="Python takes its standard library from the folder that pyvenv.cfg names",
-        fix="python -m venv --upgrade PATH with the right Python, or make a new environment",
-        source="https://docs.python.org/3/library/sys_path_init.html",
-    ),
-    check(
-        _no_config,
-        id="python.config-missing",
-        layer="interpreter",
-        faults=("half-done",),
-        severity="error",
-        title="pyvenv.cfg is missing or incomplete",
-        why="bin/python then uses the packages of its base Python, not those of the environment",
-        fix="python -m venv PATH writes it again, and keeps the packages",
-        source="https://docs.python.org/3/library/site.html",
-    ),
-    check(
-        _unsearched,
-        id="python.left-over",
-        layer="interpreter",
-        faults=("left over",),
-        severity="warning",
-        title="the environment has packages for another series of Python",
-        why="its Python does not search them; they remain from an earlier Python",
-        fix="install the packages again with the pip of this Python, and remove the folder",
-        source=_VENV,
-    ),
-    check(
-        _other_machine,
-        id="python.other-machine",
-        layer="interpreter",
-        faults=("another machine",),
-        severity="info",
-        title="the interpreter is for another architecture than this machine",
-        why="it starts only on other machines; here it ends with: Exec format error",
-        fix="use it on its machines, or make a new environment here",
-        source="https://man7.org/linux/man-pages/man5/elf.5.html",
-    ),
-    check(
-        _other_owner,
-        id="python.other-owner",
-        layer="interpreter",
-        faults=("another owner",),
-        severity="warning",
-        title="the interpreter belongs to another user than the environment",
-        why="that user may remove, upgrade or close it; from a home folder it often goes first",
-        fix="make a new environment with a Python of the site",
-        source=_VENV,
-    ),
-    check(
-        _other_first,
-        id="python.hidden",
-        layer="interpreter",
-        faults=("hidden", "half-done"),
-        severity="warning",
-        title="the environment is active, but another Python comes first on PATH",
-        why="python and pip are those of another environment or of the system",
-        fix="activate it again, after all modules are loaded",
-        source="https://docs.python.org/3/library/venv.html#how-venvs-work",
-    ),
-    check(
-        _moved,
-        id="python.moved",
-        layer="interpreter",
-        faults=("left over",),
-        severity="warning",
-        title="scripts of the environment start a Python in another folder",
-        why="the environment was moved or copied: pip and other scripts use the other folder, or "
-        "do not start",
-        fix="make a new environment in this folder; until then, use python -m pip instead of pip",
-        source="https://docs.python.org/3/library/venv.html#how-venvs-work",
-    ),
+CHECKS = checks(
+    {
+        "python.missing": _missing,
+        "python.other-version": _other_version,
+        "python.damaged": _damaged,
+        "python.library-missing": _library_missing,
+        "python.standard-library-missing": _standard_library,
+        "python.other-home": _other_home,
+        "python.config-missing": _no_config,
+        "python.left-over": _unsearched,
+        "python.other-machine": _other_machine,
+        "python.other-owner": _other_owner,
+        "python.hidden": _other_first,
+        "python.moved": _moved,
+    }
 )

@@ -16,10 +16,8 @@ from packaging.version import Version
 from ...inspect.facts import Environment, InstalledDistribution, arch_of
 from ...inspect.observation import seen
 from ...target_tools.names import normalize
-from .protocol import Outcome, Undecided, Violation, check
+from .protocol import Outcome, Undecided, Violation, checks
 
-_DEPENDENCIES = "https://packaging.python.org/en/latest/specifications/core-metadata/#requires-dist-multiple-use"
-_TAGS = "https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/"
 # A requirement of an extra alone: most are, and to parse them all takes half of the time.
 _LONGEST = 2000
 _UNREADABLE = "the requirement cannot be read"
@@ -285,49 +283,11 @@ def _tag_fits(tag: str, number: str) -> bool:
     return False
 
 
-CHECKS = (
-    check(
-        _missing,
-        id="package.requirement-missing",
-        layer="metadata",
-        faults=("missing",),
-        severity="error",
-        title="a package requires another one that is not installed",
-        why="its import, or a part of it, fails with ModuleNotFoundError",
-        fix="install the missing package",
-        source=_DEPENDENCIES,
-    ),
-    check(
-        _other_version,
-        id="package.requirement-unmet",
-        layer="metadata",
-        faults=("another release",),
-        severity="error",
-        title="a package requires another release of one that is installed",
-        why="its authors state that it does not work with this one, or is not tested with it",
-        fix="install both with one pip command, so that pip chooses compatible releases",
-        source=_DEPENDENCIES,
-    ),
-    check(
-        _other_python,
-        id="package.python-unmet",
-        layer="metadata",
-        faults=("another release",),
-        severity="error",
-        title="a package does not support the Python of the environment",
-        why="its authors state that it does not work with it",
-        fix="install a release for this Python, or make the environment with another Python",
-        source="https://packaging.python.org/en/latest/specifications/core-metadata/#requires-python",
-    ),
-    check(
-        _other_abi,
-        id="package.other-abi",
-        layer="ABI",
-        faults=("another release", "half-done"),
-        severity="error",
-        title="a package was built for another Python",
-        why="Python skips extension modules of another ABI: ModuleNotFoundError, or a crash",
-        fix="reinstall it with the pip of this environment",
-        source=_TAGS,
-    ),
+CHECKS = checks(
+    {
+        "package.requirement-missing": _missing,
+        "package.requirement-unmet": _other_version,
+        "package.python-unmet": _other_python,
+        "package.other-abi": _other_abi,
+    }
 )

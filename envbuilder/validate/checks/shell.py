@@ -18,9 +18,7 @@ from ...machine.host import is_file, is_folder, names_in
 from ...target_tools.files import text_or_none
 from ...text import counted
 from .owners import foreign
-from .protocol import Violation, check
-
-_MODULES = "https://modules.readthedocs.io/en/latest/module.html"
+from .protocol import Violation, checks
 
 
 def _gone(environment: Environment) -> Iterator[Violation]:
@@ -203,119 +201,17 @@ def _other_release(environment: Environment) -> Iterator[Violation]:
                 break
 
 
-_EASYBUILD = "https://docs.easybuild.io/"
-CHECKS = (
-    check(
-        _other_root,
-        id="module.other-root",
-        layer="modules",
-        faults=("another release", "missing", "left over"),
-        severity="warning",
-        title="EBROOT* or EBVERSION* is of another release than the loaded module, or of none",
-        why="builds and programs take the software of the variable, not that of the module",
-        fix="module purge, unset the variable, and load the modules again",
-        source=_EASYBUILD,
-    ),
-    check(
-        _module_damaged,
-        id="module.damaged",
-        layer="modules",
-        faults=("damaged",),
-        severity="warning",
-        title="the modulefile of a loaded module is damaged",
-        why="a job that loads it fails, or gets none of its settings",
-        fix="inform the site, or restore the file",
-        source=_MODULES,
-    ),
-    check(
-        _module_owner,
-        id="module.other-owner",
-        layer="modules",
-        faults=("another owner",),
-        severity="warning",
-        title="a loaded module belongs to another user",
-        why="that user decides which software the module loads, and may remove it",
-        fix="load a module of the site, or copy the modulefile",
-        source=_MODULES,
-    ),
-    check(
-        _half_loaded,
-        id="module.half-loaded",
-        layer="modules",
-        faults=("half-done",),
-        severity="warning",
-        title="a module is loaded, and its file or its bin folder is not in the shell",
-        why="something changed the variables after the module was loaded: another program is found",
-        fix="module purge, and load the modules again",
-        source=_MODULES,
-    ),
-    check(
-        _gone,
-        id="module.gone",
-        layer="modules",
-        faults=("missing",),
-        severity="warning",
-        title="the modulefile of a loaded module is missing",
-        why="the shell has settings of an earlier state of the site; a job that loads the module "
-        "fails",
-        fix="module purge, and load modules that the site has now",
-        source=_MODULES,
-    ),
-    check(
-        _two_releases,
-        id="module.two-releases",
-        layer="modules",
-        faults=("another release",),
-        severity="warning",
-        title="two releases of one module are loaded",
-        why="files of the release loaded last are found first, other files come from the first",
-        fix="unload one of them",
-        source=_MODULES,
-    ),
-    check(
-        _folders_gone,
-        id="module.folder-gone",
-        layer="modules",
-        faults=("missing",),
-        severity="warning",
-        title="the loaded modules add a missing folder to a search path",
-        why="the software of the module was moved or removed: another one is found instead",
-        fix="module purge, and load modules that the site has now; inform the site",
-        source=_MODULES,
-    ),
-    check(
-        _other_mpi,
-        id="module.other-mpi",
-        layer="modules",
-        faults=("hidden",),
-        severity="error",
-        title="mpiexec on PATH and libmpi on LD_LIBRARY_PATH are of different MPIs",
-        why="programs that load this libmpi are started as ranks of another MPI: each becomes rank "
-        "0 of 1, or all wait forever at start-up",
-        fix="unload the module of one of the two",
-        source="https://mpi4py.readthedocs.io/en/stable/install.html",
-    ),
-    check(
-        _no_home,
-        id="horovod.home-empty",
-        layer="variables",
-        faults=("missing",),
-        severity="warning",
-        title="HOROVOD_NCCL_HOME or HOROVOD_CUDA_HOME names a folder without the library",
-        why="a build of Horovod in this shell fails, or silently uses another one",
-        fix="set it to the folder with include and lib of the loaded release, or unset it",
-        source="https://github.com/horovod/horovod/blob/2626dc87/docs/gpus.rst",
-    ),
-    check(
-        _other_release,
-        id="horovod.other-home",
-        layer="variables",
-        faults=("another release",),
-        severity="warning",
-        title="HOROVOD_NCCL_HOME or HOROVOD_CUDA_HOME has another release than the one loaded",
-        why="Horovod is compiled for one release and runs with another: undefined symbols, or "
-        "operations that hang",
-        fix="set it to the release that the framework loads",
-        source="https://github.com/horovod/horovod/blob/2626dc87/docs/gpus.rst",
-    ),
+CHECKS = checks(
+    {
+        "module.other-root": _other_root,
+        "module.damaged": _module_damaged,
+        "module.other-owner": _module_owner,
+        "module.half-loaded": _half_loaded,
+        "module.gone": _gone,
+        "module.two-releases": _two_releases,
+        "module.folder-gone": _folders_gone,
+        "module.other-mpi": _other_mpi,
+        "horovod.home-empty": _no_home,
+        "horovod.other-home": _other_release,
+    }
 )

@@ -1,4 +1,4 @@
-"""What comes together in one process: the libraries that extension modules load, of one kind."""
+"""What comes together in one process: libraries of one kind, MPIs and what starts their ranks."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from ...inspect.facts import Environment, InstalledDistribution
-from ...inspect.loaded import Loaded, loaded
+from ...inspect.loaded import Loaded, first_launcher, loaded, loaded_mpis
 from ...inspect.observation import seen
-from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, check
+from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, checks
 
 _NCCL = re.compile(r"libnccl\.so\b")
 _CUDA = re.compile(r"libcudart(-[0-9a-f]+)?\.so\.\d")
@@ -55,10 +55,6 @@ def loaded_nccls(environment: Environment) -> dict[str, list[Loaded]]:
     return loaded(environment, _NCCL)
 
 
-def _two_nccls(environment: Environment) -> Iterator[Outcome]:
-    yield from two(environment, loaded_nccls(environment))
-
-
 def _two_cudas(environment: Environment) -> Iterator[Outcome]:
     """Compare the series in sonames, libcudart.so.12, and in names of NVIDIA's packages."""
     packages: dict[str, InstalledDistribution] = {}
@@ -86,46 +82,34 @@ def _two_cudas(environment: Environment) -> Iterator[Outcome]:
         yield from _of_two_modules(environment, one, other)
 
 
-def _two_openmps(environment: Environment) -> Iterator[Outcome]:
-    yield from two(environment, loaded(environment, _LLVM_OPENMP))
+def _other_launcher(environment: Environment) -> Iterator[Outcome]:
+    if not environment.native:
+        yield Undecided(NOT_SEARCHED)
+        return
+    launcher, mpis = first_launcher(environment), loaded_mpis(environment)
+    if launcher is None:
+        if mpis:
+            yield Undecided("no launcher of an MPI is on PATH")
+        return
+    for those in mpis.values():
+        if launcher.kin not in {each.mpi.kin for each in those}:
+            one = those[0]
+            what, where = environment.name(one.native.path), environment.short(launcher.path)
+            yield Violation(
+                f"{what} loads {one.mpi}, {where} starts ranks of {launcher}",
+                (one.evidence(environment), seen(where, "belongs to", launcher)),
+                confidence="likely",
+            )
 
 
-CHECKS = (
-    check(
-        _two_nccls,
-        id="nccl.two-in-process",
-        layer="ABI",
-        faults=("hidden",),
-        severity="warning",
-        title="one process loads two NCCLs",
-        why="a library name is loaded once: the order of imports decides which NCCL carries the "
-        "data, and releases differ in their features",
-        fix="build packages that use NCCL against the framework's NCCL, or the framework against "
-        "the site's",
-        source="https://man7.org/linux/man-pages/man8/ld.so.8.html",
-    ),
-    check(
-        _two_cudas,
-        id="cuda.two-in-process",
-        layer="ABI",
-        faults=("another release", "left over"),
-        severity="warning",
-        title="one process loads CUDA runtimes of two series",
-        why="each has its own contexts and kernels: memory of one is invalid in the other, or the "
-        "driver is too old for one of them",
-        fix="install builds of all packages for one series of CUDA, such as +cu121",
-        source="https://docs.nvidia.com/deploy/cuda-compatibility/",
-    ),
-    check(
-        _two_openmps,
-        id="openmp.two-in-process",
-        layer="ABI",
-        faults=("hidden",),
-        severity="warning",
-        title="one process loads two OpenMP runtimes of the LLVM family",
-        why="the second one ends the program with OMP: Error #15, or both start threads for every "
-        "core",
-        fix="install the packages from one source with one runtime, such as conda-forge",
-        source="https://openmp.llvm.org/design/Runtimes.html",
-    ),
+CHECKS = checks(
+    {
+        "mpi.two-in-process": lambda environment: two(environment, loaded_mpis(environment)),
+        "mpi.other-launcher": _other_launcher,
+        "nccl.two-in-process": lambda environment: two(environment, loaded_nccls(environment)),
+        "cuda.two-in-process": _two_cudas,
+        "openmp.two-in-process": lambda environment: two(
+            environment, loaded(environment, _LLVM_OPENMP)
+        ),
+    }
 )

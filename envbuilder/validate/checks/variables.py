@@ -18,7 +18,7 @@ from ...machine.host import is_folder, is_there, names_in
 from ...target_tools.elf import ElfError, Library, machine_words, read_library
 from ...target_tools.files import is_below
 from .owners import foreign
-from .protocol import Violation, check
+from .protocol import Violation, checks
 from .shell import first_mpi
 
 # Lists of folders or files; of the others each names one folder or file.
@@ -36,8 +36,6 @@ _PIP = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER")
 # Intel MPI's reference.
 _MPI_PREFIXES = {"OPAL_PREFIX": "openmpi", "I_MPI_ROOT": "intel-mpi"}
 _SERIES = re.compile(r"/python(\d+\.\d+)(?:/|$)")
-_LD_SO = "https://man7.org/linux/man-pages/man8/ld.so.8.html"
-_CMDLINE = "https://docs.python.org/3/using/cmdline.html#environment-variables"
 
 
 def entries(environment: Environment, name: str) -> list[str]:
@@ -203,84 +201,14 @@ def _mpis(environment: Environment) -> Iterator[MpiFile]:
     yield from filter(None, (first_mpi(environment), first_launcher(environment)))
 
 
-CHECKS = (
-    check(
-        _missing,
-        id="variable.target-missing",
-        layer="variables",
-        faults=("missing", "left over"),
-        severity="warning",
-        title="a variable of this shell names a missing folder or file",
-        why="Python, an MPI or a framework does not find its files, or ld.so prints an error for "
-        "each program",
-        fix="unset it, or load the module again that sets it",
-        source=_CMDLINE,
-    ),
-    check(
-        _damaged,
-        id="variable.malformed",
-        layer="variables",
-        faults=("damaged",),
-        severity="warning",
-        title="a variable of this shell contains a path that is relative or was not expanded",
-        why="it depends on the current folder, or names none at all: ~ and $ are expanded by "
-        "shells alone",
-        fix="set it again with absolute paths, separated by :",
-        source=_CMDLINE,
-    ),
-    check(
-        _other_series,
-        id="variable.other-python",
-        layer="variables",
-        faults=("another release", "left over"),
-        severity="warning",
-        title="PYTHONPATH names packages of another series of Python",
-        why="Python finds them first; their extension modules cannot be imported",
-        fix="unset PYTHONPATH, or unload the module that sets it",
-        source=_CMDLINE,
-    ),
-    check(
-        _other_machine,
-        id="variable.other-machine",
-        layer="variables",
-        faults=("another machine",),
-        severity="warning",
-        title="LD_LIBRARY_PATH or LD_PRELOAD names libraries of another architecture",
-        why="ld.so skips them, and uses another release or none",
-        fix="load the modules of this architecture",
-        source=_LD_SO,
-    ),
-    check(
-        _other_owner,
-        id="variable.other-owner",
-        layer="variables",
-        faults=("another owner",),
-        severity="warning",
-        title="a variable of this shell names a path of another user",
-        why="that user decides which code runs, and may remove or close it",
-        fix="install your own copy, or ask the site for a module",
-        source=_LD_SO,
-    ),
-    check(
-        _hidden,
-        id="variable.hides",
-        layer="variables",
-        faults=("hidden",),
-        severity="warning",
-        title="PYTHONPATH hides modules, or LD_PRELOAD a library of the environment",
-        why="every program of this shell gets the other one",
-        fix="unset the variable, or rename the module",
-        source=_CMDLINE,
-    ),
-    check(
-        _left_over,
-        id="variable.left-over",
-        layer="variables",
-        faults=("left over",),
-        severity="warning",
-        title="PYTHONHOME, a prefix of an MPI or an option of pip applies to another environment",
-        why="Python, the MPI or pip use the folder of the variable, not that of the environment",
-        fix="unset it in this shell, or unload the module that sets it",
-        source=_CMDLINE,
-    ),
+CHECKS = checks(
+    {
+        "variable.target-missing": _missing,
+        "variable.malformed": _damaged,
+        "variable.other-python": _other_series,
+        "variable.other-machine": _other_machine,
+        "variable.other-owner": _other_owner,
+        "variable.hides": _hidden,
+        "variable.left-over": _left_over,
+    }
 )

@@ -23,8 +23,7 @@ from ...model.backend import Script
 from ...model.evidence import Tier
 from ...model.outcome import BundleResult
 from ...model.places import BuildFolders
-from ...model.plan import Lock
-from ...model.proofs import proofs_of
+from ...model.plan import Lock, proofs_of
 from ...render.build import render_smoke, render_text
 from ...render.modulefile import unfilled
 from ...target_tools.files import sha256_of
@@ -35,7 +34,7 @@ from ..emulate import can_emulate
 from ..launch_requests import example, script_start
 from ..lock import obtain_lock
 from ..output import unfinished_in
-from ..prove import script_proofs
+from ..prove import proving_of, script_starts
 from ..secret_links import obtain_secret_links
 from ..texts import FormSource, attestations, dialect_of, forms, render_input
 from .protocol import CreateRequest
@@ -139,7 +138,7 @@ def write(lock: Lock, folder: Path, request: CreateRequest, downloads: Path | No
     _fetch(build, lock, downloads, request.context)
     dialect = dialect_of(inputs)
     module_text = unfilled(lock, places, dialect, example(facts))
-    proving = script_proofs(lock, facts)
+    proving = proving_of(lock, script_starts(facts), lock.id())
     for number, proof in enumerate(proving["proofs"], start=1):
         proof["smoke"] = f"smoke-{number}.sh"
     contents = {

@@ -13,8 +13,7 @@ from ...build.backends import entering
 from ...errors import BuildError, UsageError
 from ...model.evidence import TIERS, Evidence, newest_passed, telling
 from ...model.outcome import CreateResult
-from ...model.plan import Lock
-from ...model.proofs import proofs_of
+from ...model.plan import Lock, proofs_of
 from ...record import read_all
 from ...root import environment_lock
 from ...root.environments import places_of

@@ -12,9 +12,14 @@
 
 TensorFlow 1.14, 1.15 and 2.4 or newer; eager, in ``tf.function`` and in sessions.  For every
 collective what ``distributed_dl_training.numpy`` says holds here as well.  Tensors on a device
-are copied to the host and back.  In a graph a collective is a ``tf.numpy_function``: XLA cannot
-compile it (``jit_compile=True``), and TensorFlow runs one at a time, in the order that its
-executor chooses.
+are copied to the host and back.
+
+In a graph a collective is an operation in C++, which ``build`` compiles: no thread of TensorFlow
+waits in it, so ranks may execute independent collectives in any order.  Where it is not built, a
+collective is a ``tf.numpy_function``: TensorFlow runs one at a time, in the order that its executor
+chooses.  ``build_info()`` returns which of them runs, and DDLT_TENSORFLOW, ``op`` or
+``py-function``, chooses.  XLA compiles neither: under ``jit_compile=True`` they raise
+NotImplementedError.
 """
 
 from distributed_dl_training import _common, _missing
@@ -35,6 +40,7 @@ from distributed_dl_training.tensorflow._numbers import (
     rank_op,
     size_op,
 )
+from distributed_dl_training.tensorflow._operation import build_info
 from distributed_dl_training.tensorflow._optimizer import (
     DistributedOptimizer,
     PartialDistributedOptimizer,
@@ -82,6 +88,7 @@ __all__ = [
     "broadcast_object",
     "broadcast_object_fn",
     "broadcast_variables",
+    "build_info",
     "grouped_allgather",
     "grouped_allreduce",
     "grouped_reducescatter",

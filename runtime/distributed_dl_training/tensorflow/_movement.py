@@ -2,13 +2,12 @@
 
 from typing import Any, List, Optional, Sequence
 
-import numpy
 import tensorflow as tf
 
-from distributed_dl_training import _collectives, _facts
-from distributed_dl_training._arrays import ARRAYS
-from distributed_dl_training._core import Op, part_name
+from distributed_dl_training import _facts
+from distributed_dl_training._core import Op
 from distributed_dl_training._session import ProcessSet, global_process_set
+from distributed_dl_training.tensorflow._collective import Collective
 from distributed_dl_training.tensorflow._graph import (
     collective_name,
     differentiable,
@@ -49,26 +48,16 @@ def grouped_allgather(
         return []
     label = collective_name(name, "allgather", inputs)
 
-    def gather_arrays(arrays: List[Any]) -> List[Any]:
-        handles = [
-            _collectives.allgather(ARRAYS, array, part, process_set)
-            for array, part in zip(arrays, _part_names(label, len(arrays)))
-        ]
-        return [handle.synchronize() for handle in handles]
+    collective = Collective("allgather", label, process_set)
 
     def local_rows(gradients: List[Any]) -> List[Any]:
         return _local_rows(gradients, inputs, gradient_name(label), process_set)
 
     def gather_tensors(values: List[Any]) -> List[Any]:
         shapes = [_any_rows(value) for value in values]
-        return run_collective(gather_arrays, values, [value.dtype for value in values], shapes)
+        return run_collective(collective, values, [value.dtype for value in values], shapes)
 
     return differentiable(gather_tensors, local_rows, inputs)
-
-
-def _part_names(name: Optional[str], count: int) -> List[Optional[str]]:
-    """Return the names of the collectives of a group; a single one has the group's name."""
-    return [name] if count == 1 else [part_name(name, index) for index in range(count)]
 
 
 def _any_rows(tensor: Any) -> Any:
@@ -83,14 +72,12 @@ def _local_rows(
     label = collective_name(name, "allgather_gradient", gradients)
     rows = [tf.cast(tf.shape(tensor)[:1], tf.int64) for tensor in tensors]
 
-    def gather_counts(arrays: List[Any]) -> List[Any]:
-        local_counts = numpy.concatenate(arrays).reshape(1, -1)
-        counts_name = None if label is None else f"{label}.rows"
-        handle = _collectives.allgather(ARRAYS, local_counts, counts_name, process_set)
-        counts = handle.synchronize()
-        return [counts[: process_set.rank()].sum(0)]
-
-    starts = run_collective(gather_counts, rows, [tf.int64], [tf.TensorShape([len(rows)])])[0]
+    counts_name = None if label is None else f"{label}.rows"
+    collective = Collective("allgather", counts_name, process_set)
+    local_counts = tf.reshape(tf.concat(rows, 0), [1, -1])
+    shape = tf.TensorShape([None, len(rows)])
+    counts = run_collective(collective, [local_counts], [tf.int64], [shape])[0]
+    starts = tf.reduce_sum(counts[: process_set.rank()], 0)
     parts = [
         average[start : start + counts[0]]
         for average, start, counts in zip(averages, tf.unstack(starts, len(rows)), rows)
@@ -103,19 +90,10 @@ def _local_rows(
 def _averages(gradients: List[Any], name: Optional[str], process_set: ProcessSet) -> List[Any]:
     """Return the averages of gradients over the ranks."""
     label = collective_name(name, "average", gradients)
-
-    def average_arrays(arrays: List[Any]) -> List[Any]:
-        handles = [
-            _collectives.allreduce(
-                ARRAYS, [array], part_name(label, index), Op.AVERAGE, (1.0, 1.0), process_set
-            )
-            for index, array in enumerate(arrays)
-        ]
-        return [handle.synchronize() for handle in handles]
-
+    collective = Collective("allreduce", label, process_set, Op.AVERAGE)
     dtypes = [gradient.dtype for gradient in gradients]
     shapes = [gradient.shape for gradient in gradients]
-    return run_collective(average_arrays, gradients, dtypes, shapes)
+    return run_collective(collective, gradients, dtypes, shapes)
 
 
 def broadcast(
@@ -143,18 +121,13 @@ def broadcast(
 def broadcast_all(
     tensors: Sequence[Any], root_rank: int, name: Optional[str], process_set: ProcessSet
 ) -> List[Any]:
-    """Return the root's tensors on every rank; in a graph they are one node."""
+    """Return the root's tensors on every rank; in a graph they are one node for each dtype."""
     inputs = [tf.convert_to_tensor(tensor) for tensor in tensors]
     if not inputs:
         return []
     label = collective_name(name, "broadcast", inputs)
 
-    def broadcast_arrays(arrays: List[Any]) -> List[Any]:
-        handles = [
-            _collectives.broadcast(ARRAYS, array, root_rank, part, process_set)
-            for array, part in zip(arrays, _part_names(label, len(arrays)))
-        ]
-        return [handle.synchronize() for handle in handles]
+    collective = Collective("broadcast", label, process_set, root=root_rank)
 
     def root_gradients(gradients: List[Any]) -> List[Any]:
         averages = _averages(gradients, gradient_name(label), process_set)
@@ -166,7 +139,7 @@ def broadcast_all(
 
     def broadcast_tensors(values: List[Any]) -> List[Any]:
         shapes = [value.shape for value in values]
-        return run_collective(broadcast_arrays, values, [value.dtype for value in values], shapes)
+        return run_collective(collective, values, [value.dtype for value in values], shapes)
 
     return differentiable(broadcast_tensors, root_gradients, inputs)
 
@@ -198,15 +171,11 @@ def _exchange_rows(value: Any, splits: Any, name: Optional[str], process_set: Pr
     label = collective_name(name, "alltoall", [value])
     counts = [] if splits is None else [tf.cast(splits, tf.int64)]
 
-    def exchange_arrays(arrays: List[Any]) -> List[Any]:
-        rows = arrays[1].tolist() if len(arrays) > 1 else None
-        handle = _collectives.alltoall(ARRAYS, arrays[0], rows, label, process_set)
-        result, received = handle.synchronize()
-        return [result, numpy.array(received, dtype=numpy.int32)]
+    collective = Collective("alltoall", label, process_set)
 
     def exchange(tensor: Any) -> List[Any]:
         shapes = [_any_rows(tensor), tf.TensorShape([None])]
-        return run_collective(exchange_arrays, [tensor, *counts], [tensor.dtype, tf.int32], shapes)
+        return run_collective(collective, [tensor, *counts], [tensor.dtype, tf.int32], shapes)
 
     if not (value.dtype.is_floating or value.dtype.is_complex):
         return exchange(value)

@@ -6,14 +6,14 @@ import numpy
 import tensorflow as tf
 
 from distributed_dl_training import _collectives, _facts, _session
-from distributed_dl_training.tensorflow._graph import run_collective
+from distributed_dl_training.tensorflow._graph import run_function
 
 
 def _number(function: Callable[[], int]) -> Any:
     def evaluate(_: Any) -> Any:
         return [numpy.array(function(), dtype=numpy.int32)]
 
-    return run_collective(evaluate, [], [tf.int32], [tf.TensorShape([])])[0]
+    return run_function(evaluate, [], [tf.int32], [tf.TensorShape([])])[0]
 
 
 def _process_set(process_set_id: int) -> _session.ProcessSet:

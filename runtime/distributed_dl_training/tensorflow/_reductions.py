@@ -1,14 +1,14 @@
 """Allreduce and reducescatter with Horovod's names, arguments and defaults."""
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 import tensorflow as tf
 
-from distributed_dl_training import _collectives, _session
-from distributed_dl_training._arrays import ARRAYS
+from distributed_dl_training import _session
 from distributed_dl_training._core import Op
 from distributed_dl_training._horovod import combined_operation, operation
 from distributed_dl_training._session import ProcessSet, global_process_set
+from distributed_dl_training.tensorflow._collective import Collective
 from distributed_dl_training.tensorflow._compression import Compression
 from distributed_dl_training.tensorflow._graph import (
     collective_name,
@@ -105,14 +105,7 @@ def _reduce_dense(
     if not tensors:
         return []
     label = collective_name(name, "allreduce", tensors)
-
-    def reduce_arrays(arrays: List[Any]) -> List[Any]:
-        if len(arrays) == 1:
-            handle = _collectives.reduce_one(
-                ARRAYS, arrays[0], label, op, *factors, process_set, True
-            )
-            return [handle.synchronize()]
-        return _reduce_groups(arrays, label, op, factors, process_set)
+    collective = Collective("allreduce", label, process_set, op, *factors)
 
     def reduce_gradients(gradients: List[Any]) -> List[Any]:
         if op not in (Op.SUM, Op.AVERAGE) and not _session.horovod_rules():
@@ -121,35 +114,9 @@ def _reduce_dense(
 
     def reduce_tensors(inputs: List[Any]) -> List[Any]:
         dtypes = [tensor.dtype for tensor in inputs]
-        return run_collective(reduce_arrays, inputs, dtypes, [tensor.shape for tensor in inputs])
+        return run_collective(collective, inputs, dtypes, [tensor.shape for tensor in inputs])
 
     return differentiable(reduce_tensors, reduce_gradients, tensors)
-
-
-def _reduce_groups(
-    arrays: List[Any], name: Optional[str], op: Any, factors: Factors, process_set: ProcessSet
-) -> List[Any]:
-    """Reduce arrays by one exchange for each dtype; the exchanges run concurrently."""
-    groups: Dict[Any, List[int]] = {}
-    for index, array in enumerate(arrays):
-        groups.setdefault(array.dtype, []).append(index)
-    handles = [
-        _collectives.allreduce(
-            ARRAYS,
-            [arrays[index] for index in group],
-            None if name is None else f"{name}.{number}",
-            op,
-            factors,
-            process_set,
-            grouped=True,
-        )
-        for number, group in enumerate(groups.values())
-    ]
-    results: List[Any] = [None] * len(arrays)
-    for group, handle in zip(groups.values(), handles):
-        for index, result in zip(group, handle.synchronize()):
-            results[index] = result
-    return results
 
 
 def _reduce_slices(
@@ -209,9 +176,7 @@ def _scatter(
 ) -> Any:
     label = collective_name(name, "reducescatter", [tensor])
 
-    def scatter_arrays(arrays: List[Any]) -> List[Any]:
-        handle = _collectives.reducescatter(ARRAYS, arrays[0], label, op, factors, process_set)
-        return [handle.synchronize()]
+    collective = Collective("reducescatter", label, process_set, op, *factors)
 
     def gather_gradients(gradients: List[Any]) -> List[Any]:
         scale = factors[0] * factors[1] * (process_set.size() if op is Op.SUM else 1)
@@ -220,7 +185,7 @@ def _scatter(
 
     def scatter_tensors(inputs: List[Any]) -> List[Any]:
         shape = tf.TensorShape([None]).concatenate(inputs[0].shape[1:])
-        return run_collective(scatter_arrays, inputs, [inputs[0].dtype], [shape])
+        return run_collective(collective, inputs, [inputs[0].dtype], [shape])
 
     return differentiable(scatter_tensors, gather_gradients, [tensor])[0]
 

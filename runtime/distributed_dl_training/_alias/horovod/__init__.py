@@ -7,7 +7,7 @@ never hidden: this package refuses to be imported then, and names it.
 import sys as _sys
 from typing import Any
 
-from distributed_dl_training import _missing
+from distributed_dl_training import _missing, build_record  # noqa: F401 - smoke tests record it
 from distributed_dl_training import alias as _alias
 
 __ddlt_alias__ = True

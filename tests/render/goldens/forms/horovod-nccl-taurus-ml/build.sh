@@ -351,12 +351,25 @@ step_runtime() {
   rm -rf -- runtime-build wheels/runtime
   mkdir -p -- wheels/runtime
   cp -R -- runtime runtime-build
+  build_operation distributed_dl_training.tensorflow runtime-build/distributed_dl_training/tensorflow
   PYTHONPATH="$HERE/runtime-build${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" \
     -m distributed_dl_training.record --write runtime-build/distributed_dl_training/build_record.json
   PYTHONPATH="$HERE/build-tools" "$PREFIX/bin/python" target_tools build-wheel runtime-build \
     wheels/runtime
   # --ignore-installed: what a killed pip left half installed is written over.
   offline_pip install --no-index --no-deps --ignore-installed "$HERE"/wheels/runtime/*.whl
+}
+
+# build_operation MODULE FOLDER: the operation in C++ for graphs of tensorflow. Without it they
+# call Python, so that a missing compiler is no failure; the build record tells which they do.
+build_operation() {
+  local compiler=${CXX:-g++}
+  if ! command -v "${compiler%% *}" >/dev/null; then
+    say "note: there is no $compiler: collectives in graphs are py-functions"
+  elif ! PYTHONPATH="$HERE/runtime-build${PYTHONPATH:+:$PYTHONPATH}" "$PREFIX/bin/python" \
+    -m "$1.build" --output "$2" --cache "$WHEEL_CACHE"; then
+    say "note: the operation is not built: collectives in graphs are py-functions"
+  fi
 }
 
 step_check() {
