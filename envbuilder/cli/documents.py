@@ -350,8 +350,9 @@ def record(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="DIR|URL...",
-            help="Checkouts of easybuild-easyconfigs and spack-packages; package indexes.",
+            metavar="DIR|FILE|URL...",
+            help="Checkouts of easybuild-easyconfigs and spack-packages; release notes; package "
+            "indexes.",
         ),
     ],
     output: Annotated[

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..target_tools.names import normalize
-from .rows import Component
+from .components import Component
 
 # Words that sort modules and name no software: EasyBuild's module classes (easybuild/tools/
 # config.py), those of sites, systems and architectures (Spack's {architecture}).

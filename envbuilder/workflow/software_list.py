@@ -16,8 +16,8 @@ from ..formats.foreign import ForeignFile, read_foreign, read_text
 from ..formats.markers import applies
 from ..formats.match_spec import parse
 from ..knowledge.channels import SUBDIRS
+from ..knowledge.components import Component
 from ..knowledge.names import package_names
-from ..knowledge.rows import Component
 from ..knowledge.terms import Origin
 from ..machine.modules.names import provided_by_name, stems, unread_modules
 from ..model.site import StatedModule

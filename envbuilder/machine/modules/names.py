@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Literal
 
+from ...knowledge.components import Component
 from ...knowledge.names import CATEGORY, read_name
-from ...knowledge.rows import Component
 from ...model.site import StatedModule
 
 # What package managers put before the names of Python's packages: py-torch.
