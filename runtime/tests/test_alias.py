@@ -1,4 +1,4 @@
-"""The aliases of Horovod and DDL, in environments of their own: on, off, never before a real one."""
+"""The aliases of Horovod and DDL: on, off, and never before a real one."""
 
 import importlib.util
 import json
