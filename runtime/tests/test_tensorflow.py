@@ -65,6 +65,13 @@ def test_monitored_session_of_the_document(ranks: int, tmp_path: "os.PathLike[st
     assert any(name.startswith("model.ckpt-20") for name in os.listdir(tmp_path))
 
 
+def test_saved_models_load_without_the_runtime(tmp_path: "os.PathLike[str]") -> None:
+    saving = mpi_job(2, "tensorflow_saving.py", str(tmp_path), limit=240)
+    assert saving.code == 0, saving.output
+    loading = mpi_job(1, "tensorflow_loading.py", str(tmp_path), limit=120)
+    assert loading.code == 0 and "loaded 5" in loading.output, loading.output
+
+
 def test_horovod_alias_uses_the_rules_of_horovod() -> None:
     home = os.path.join(os.path.dirname(HERE), "distributed_dl_training", "_alias")
     environ = {"PYTHONPATH": os.pathsep.join([home, os.environ.get("PYTHONPATH", "")])}
