@@ -80,6 +80,15 @@ def test_horovod_alias_uses_the_rules_of_horovod() -> None:
     assert outcome.output.count("averages of integers: 1") == 2, outcome.output
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_ddl_trains_as_its_programs_expect(ranks: int) -> None:
+    home = os.path.join(os.path.dirname(HERE), "distributed_dl_training", "_alias_ddl")
+    environ = {"PYTHONPATH": os.pathsep.join([home, os.environ.get("PYTHONPATH", "")])}
+    outcome = mpi_job(ranks, "tensorflow_ddl.py", environ=environ, limit=120)
+    assert outcome.code == 0, outcome.output
+    assert outcome.output.count("passed 6") == ranks, outcome.output
+
+
 ORDER = {"DDLT_STALL_CHECK_TIME_SECONDS": "2", "DDLT_STALL_SHUTDOWN_TIME_SECONDS": "6"}
 
 

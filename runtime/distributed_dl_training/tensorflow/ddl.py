@@ -14,8 +14,8 @@ mnist-eager-env.py), which use them.
 
 import functools
 import glob
+import importlib
 import os
-import sys
 from typing import Any, List, Optional, Sequence, Tuple
 
 import tensorflow as tf
@@ -35,8 +35,6 @@ from distributed_dl_training.tensorflow._variables import (
 from distributed_dl_training.tensorflow.keras import callbacks
 
 _automatic = True
-# The modules that have the function; the last one is that of MonitoredTrainingSession.
-_INITIALIZERS = ("tensorflow", "tensorflow.compat.v1", "tensorflow.python.ops.variables")
 
 
 def init(options: str = "") -> None:
@@ -153,9 +151,11 @@ def _broadcast_initial_values() -> None:
         with tf.control_dependencies([initializer]):
             return broadcast_global_variables(0)
 
-    for name in _INITIALIZERS:
-        if hasattr(sys.modules.get(name), "global_variables_initializer"):
-            sys.modules[name].global_variables_initializer = initialize_equally  # type: ignore[attr-defined]
+    # The last module is where MonitoredTrainingSession finds the function.
+    names = ("tensorflow.compat.v1", "tensorflow.python.ops.variables")
+    for module in (tf, tf.compat.v1, *map(importlib.import_module, names)):
+        if hasattr(module, "global_variables_initializer"):
+            setattr(module, "global_variables_initializer", initialize_equally)  # noqa: B010
 
 
 if not any(os.environ.get(name) for name in _settings.NAMES["hierarchical"]):
