@@ -266,6 +266,7 @@ def test_ddlrun_starts_a_rank_for_each_accelerator(monkeypatch):
     assert (request.environ["LANG"], request.options.mpi_args) == ("C", "-v")
     racks = ddlrun("-H", "a,b,c,d", "--accelerators", "6", "--nodes", "2", "--racks", "2")
     assert racks.environ["DDL_OPTIONS"] == "-mode p:6x2x2x1"
+    assert racks.environ["DDLT_NODES_PER_RACK"] == "2"
 
 
 @pytest.mark.parametrize("words", ["--nodes 3", "--racks 2 --aisles 2", "--accelerators -1"])

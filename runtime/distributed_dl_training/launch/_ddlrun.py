@@ -74,4 +74,5 @@ def layout(options: Any, hosts: Sequence[Host]) -> Dict[str, str]:
             f"aisles are not {len(hosts)} hosts"
         )
     mode = f"{options.accelerators}x{nodes}x{options.racks}x{options.aisles}"
-    return {"DDL_OPTIONS": f"-mode p:{mode}"}
+    racks = {"DDLT_NODES_PER_RACK": str(nodes)} if groups > 1 else {}
+    return {"DDL_OPTIONS": f"-mode p:{mode}", **racks}
