@@ -16,6 +16,7 @@ REPORT = """
 values = [round(float(value), 5) for value in values.flatten()]
 print("rank %d of %d: weights %s" % (hvd.rank(), hvd.size(), values))
 """
+IMPORT = "import distributed_dl_training.tensorflow as hvd"
 _FRAGMENT = re.compile(r"^#: (\d+)-(\d+)$", re.MULTILINE)
 
 
@@ -36,9 +37,17 @@ def mnist_cnn(folder: Path) -> str:
 
 
 def texts(folder: Path) -> dict[str, str]:
-    """Return every program by name: the two of the documents in *folder*, and their ports."""
+    """Return every program by name: those of the documents in *folder*, and the ports.
+
+    ``world`` and ``split`` are the two of document 004 with mpi4py.
+    """
     ports = {file.stem: file.read_text(encoding="utf-8") for file in HERE.glob("*_*.py")}
-    made = {"hooks": hooks(folder), "mnist_cnn": mnist_cnn(folder)}
+    made = {
+        "hooks": hooks(folder),
+        "mnist_cnn": mnist_cnn(folder),
+        "world": program(folder, "004", 202, 211, {202: IMPORT}),
+        "split": program(folder, "004", 218, 228, {219: IMPORT}),
+    }
     return {name: _without_trailing_spaces(text) for name, text in {**made, **ports}.items()}
 
 
@@ -47,9 +56,10 @@ def diffs(folder: Path) -> dict[str, str]:
     programs = texts(folder)
     document = _without_trailing_spaces(program(folder, "004", 120, 156, {}) + REPORT)
     made = {"hooks.diff": _diff(document, programs["hooks"])}
-    for name in sorted(programs.keys() - {"hooks", "mnist_cnn"}):
+    for name in sorted(programs):
         base = "hooks" if name.startswith("hooks") else "mnist_cnn"
-        made[f"{name}.diff"] = _diff(programs[base], programs[name])
+        if name.startswith(f"{base}_"):
+            made[f"{name}.diff"] = _diff(programs[base], programs[name])
     return made
 
 

@@ -95,3 +95,14 @@ def test_program(documents: Path, tmp_path: Path, name: str, ranks: int) -> None
         return
     [accuracy] = re.findall(r"test accuracy (\S+)", output)
     assert float(accuracy) > 0.9
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("variable", ["TENSORFLOW_1_PYTHON", "TENSORFLOW_PYTHON"])
+def test_mpi4py_in_one_program(documents: Path, tmp_path: Path, variable: str) -> None:
+    for name in ("world", "split"):
+        (tmp_path / f"{name}.py").write_text(texts(documents)[name], encoding="utf-8")
+    run_ranks(variable, 4, tmp_path / "world.py")
+    output = run_ranks(variable, 4, tmp_path / "split.py")
+    pairs = re.findall(r"COMM_WORLD rank: (\d), Distributed-DL-training rank: (\d)", output)
+    assert sorted(pairs) == [("0", "0"), ("1", "0"), ("2", "1"), ("3", "1")], output
