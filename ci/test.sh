@@ -215,6 +215,14 @@ else
     say "no PyTorch for processors alone on the index: tests that need one are skipped"
 fi
 
+# What the runtime's lanes test TensorFlow with is for the programs of the documents as well.
+if [ -n "$long" ]; then
+    make_tensorflow() { lane "TensorFlow $3" bash ci/venv.sh "$1" "$2" '' ci/runtime-packages.sh mpich "tensorflow==$3"; }
+    make_tensorflow "$venv/runtime-tensorflow-1" "${pythons[0]}" '1.15.*'
+    make_tensorflow "$venv/runtime-tensorflow" "$python" '2.*'
+    export TENSORFLOW_1_PYTHON=$venv/runtime-tensorflow-1/bin/python TENSORFLOW_PYTHON=$venv/runtime-tensorflow/bin/python
+fi
+
 # One run tells all that fails.
 test_elsewhere() {
     local code=0

@@ -11,7 +11,7 @@ import pytest
 
 from envbuilder import data
 from envbuilder.build.backends import BACKENDS
-from envbuilder.knowledge.rows import Component
+from envbuilder.knowledge.components import Component
 from envbuilder.model.backend import BackendTraits, PrefixParts, Script
 from envbuilder.model.plan import Plan, Step
 

@@ -17,7 +17,7 @@ GATHERERS = {
     "envbuilder/diagnosis/places.py: SymptomPlaces",
     "envbuilder/diagnosis/search.py: Findings",
     "envbuilder/formats/reading.py: Reading",
-    "envbuilder/formats/recipe.py: _Draft",
+    "envbuilder/formats/recipe_draft.py: ImportDraft",
     "envbuilder/machine/modules/site_modules.py: _SiteModules",
     "envbuilder/render/image.py: _ImageSources",
     "envbuilder/reporter.py: Report",

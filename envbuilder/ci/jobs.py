@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
 from ..model.places import REGISTRY
-from ..model.site import Runner
+from ..model.site import Runner, Site
 from ..workflow.matrix import Matrix, MatrixRow
 from ..workflow.options import ImageOptions
 from ..workflow.places import site_dialect
@@ -24,6 +24,8 @@ _BUNDLE = "bundle"
 # And an image, with its lock, manifest and records.
 _IMAGE = "image"
 _FINDINGS, _SBOM, _PROVENANCE = "findings.xml", "sbom.cdx.json", "provenance.json"
+# Clones that the weekly job reads, and how the URL of a package index ends (PEP 503).
+_SOURCES, _INDEX = "sources", "/simple"
 # Of the candidates that were published since, one is kept for a week, to compare with.
 _KEPT = ("--keep", "1", "--older-than", "7")
 
@@ -40,9 +42,27 @@ def pipeline(matrix: Matrix, folders: Sequence[Path], *, emulate: bool) -> Pipel
         jobs=(
             *(job for row in rows for job in row.day()),
             *(job for row in rows for job in row.night()),
+            *_record(matrix.site),
         ),
         refused=tuple(_refused(matrix)),
     )
+
+
+def _record(site: Site) -> Iterator[PipelineJob]:
+    """Yield the weekly job that records what others state; a person accepts its drafts."""
+    folder = f"{FOLDER}/{_SOURCES}"
+    checkouts = {
+        url: f"{folder}/{url.rstrip('/').rpartition('/')[2].removesuffix('.git')}"
+        for url in site.ci.record
+        if not url.rstrip("/").endswith(_INDEX)
+    }
+    words = [checkouts.get(url, url) for url in site.ci.record]
+    clones = (["git", "clone", "--depth", "1", url, path] for url, path in checkouts.items())
+    output = f"{FOLDER}/knowledge-{site.arch[0]}/knowledge"
+    command = Command(("knowledge", "record", *words, "--output", output))
+    job = PipelineJob("record", "knowledge", site.arch[0], (command,), site.ci.build, when="weekly")
+    before = (f"rm -rf {folder}", *map(shlex.join, clones))
+    yield from [replace(job, makes=(output,), before=before)] if words else []
 
 
 def _refused(matrix: Matrix) -> Iterator[str]:

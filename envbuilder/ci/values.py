@@ -16,11 +16,11 @@ CACHE = ".cache"
 """The cache folder of a provider's jobs, below the working folder: XDG_CACHE_HOME."""
 
 Stage = Literal[
-    "plan", "lock", "build", "prove", "scan", "publish", "image", "prove-again", "drift"
+    "plan", "lock", "build", "prove", "scan", "publish", "image", "prove-again", "drift", "record"
 ]
 
-When = Literal["always", "default-branch", "nightly"]
-"""When a job runs: for every change, for the branch that counts, or once a night."""
+When = Literal["always", "default-branch", "nightly", "weekly"]
+"""When a job runs: for every change, for the branch that counts, once a night, once a week."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class PipelineJob:
     ``matrix``: what it is for, ``RECIPE-ARCH``. ``needs``: the jobs that must have passed, by
     their ids. ``takes``: those of them whose files it reads. ``runner``: where it runs. ``makes``:
     the files and folders that it writes, which may not be there before. ``reports``: those of
-    them that a provider may show, by what they are.
+    them that a provider may show, by what they are. ``before``: lines of shell for sources.
     """
 
     stage: Stage
@@ -62,6 +62,7 @@ class PipelineJob:
     when: When = "always"
     makes: tuple[str, ...] = ()
     reports: tuple[tuple[ReportKind, str], ...] = ()
+    before: tuple[str, ...] = ()
 
     @property
     def matrix(self) -> str:
@@ -99,9 +100,10 @@ class Pipeline:
         return tuple(dict.fromkeys(job.stage for job in self.jobs))
 
     def rows(self) -> Iterator[tuple[PipelineJob, ...]]:
-        """Yield the jobs of each recipe and architecture, without those of the night."""
-        for matrix in dict.fromkeys(job.matrix for job in self.jobs):
-            yield tuple(job for job in self.jobs if job.matrix == matrix and job.when != "nightly")
+        """Yield the jobs of each recipe and architecture, without those of night and week."""
+        by_change = [job for job in self.jobs if job.when not in ("nightly", "weekly")]
+        for matrix in dict.fromkeys(job.matrix for job in by_change):
+            yield tuple(job for job in by_change if job.matrix == matrix)
 
 
 def shell_lines(job: PipelineJob, *, in_job: bool) -> tuple[str, ...]:
@@ -114,6 +116,7 @@ def shell_lines(job: PipelineJob, *, in_job: bool) -> tuple[str, ...]:
     return (
         shlex.join(["rm", "-rf", job.log, *job.makes]),
         shlex.join(["mkdir", "-p", job.folder]),
+        *job.before,
         *(_line(each, lead, job.log) for each in job.commands),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,11 +43,23 @@ def _group(kind: Kind) -> Group:
 
     @command(group, "check", example=f"{prefix} check my-{kind}.yaml")
     def check(session: Session, files: list[Path]) -> None:
-        """Check files and show every problem with its line and column."""
+        """Check files and show every problem with its line and column.
+
+        A folder stands for its files, its knowledge, and the logs that show its symptoms.
+        """
         from ..views import documents as views
         from ..workflow.document_checks import check as run
 
-        value = run(kind, files, session.context)
+        cases: list[Path] = []
+        documents = [file for file in files if not file.is_dir()]
+        for folder in (file for file in files if file.is_dir()):
+            from ..diagnosis.site_symptoms import check_cases
+            from ..documents.library import FOLDERS
+
+            cases += check_cases(folder, replace(session.context, recipe_folders=(folder,)))
+            documents += sorted((folder / FOLDERS[kind]).glob("*.yaml"))
+        value = run(kind, documents, session.context)
+        value = value.model_copy(update={"good": (*value.good, *map(str, cases))})
         session.report.show(value, views.checked(value))
 
     @command(group, "schema", example=f"{prefix} schema >{kind}.json", json=False, recipes=False)
@@ -337,8 +350,9 @@ def record(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="DIR|URL...",
-            help="Checkouts of easybuild-easyconfigs and spack-packages; package indexes.",
+            metavar="DIR|FILE|URL...",
+            help="Checkouts of easybuild-easyconfigs and spack-packages; release notes; package "
+            "indexes.",
         ),
     ],
     output: Annotated[

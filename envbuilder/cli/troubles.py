@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +11,10 @@ from ..validate.options import RemovedOptions, ReportOptions, ValidateOptions
 from ..workflow.plan_options import RootOption
 from .command import Group, command
 from .environments import environment_or_active
-from .session import Session
+from .session import Interrupted, Session
+
+if TYPE_CHECKING:
+    from ..diagnosis.values import Diagnosis
 
 verbs = Group()
 GROUPS = (verbs,)
@@ -71,12 +74,13 @@ def validate(
 def diagnose(
     session: Session,
     logs: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="LOG...",
             help="Log files, one for each rank, or folders of log files. -: standard input.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     environment: Annotated[
         str | None,
         typer.Option(
@@ -89,6 +93,22 @@ def diagnose(
     everything: Annotated[
         bool, typer.Option("--all", help="Show all findings with the lines around them.")
     ] = False,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            help="Read logs that grow: show findings as lines come, until the program ends.",
+        ),
+    ] = False,
+    add_symptom: Annotated[
+        str | None,
+        typer.Option(
+            "--add-symptom",
+            metavar="LOG:LINE",
+            help="Write a symptom for this line, and a case, into the first folder of --recipes "
+            "or ENVBUILD_PATH. Cause, fix and source are three lines of standard input.",
+        ),
+    ] = None,
 ) -> int:
     """Explain logs: the cause, how certain it is, what to do, and which rank failed first.
 
@@ -97,15 +117,64 @@ def diagnose(
     """
     from ..diagnosis import view as views
     from ..diagnosis.command import diagnose as run
-    from ..errors import ExitCode
+    from ..errors import ExitCode, UsageError
     from ..validate.command import validate
     from .streams import pipe
 
-    found = validate(environment, root, session.context) if environment else None
-    value = run(logs, pipe(), found, session.context)
-    session.report.show(value, views.diagnosis(value, everything=everything))
+    if add_symptom:
+        _add_symptom(session, add_symptom)
+        return int(ExitCode.OK)
+    if not logs:
+        raise UsageError("log.none", "no log is named", "envbuild diagnose LOG...")
+    if follow:
+        value = _follow(session, logs, options={"--environment": environment, "--all": everything})
+    else:
+        found = validate(environment, root, session.context) if environment else None
+        value = run(logs, pipe(), found, session.context)
+        session.report.show(value, views.diagnosis(value, everything=everything))
     codes = {"known": ExitCode.KNOWN_BAD, "unexplained": ExitCode.UNEXPLAINED}
     return int(codes.get(value.outcome, ExitCode.OK))
+
+
+def _add_symptom(session: Session, place: str) -> None:
+    from ..diagnosis.site_symptoms import add_symptom
+    from ..errors import UsageError
+    from .streams import pipe
+
+    answers = []
+    for title in ("cause", "fix", "source (a page or ticket; may be empty)"):
+        session.report.say(f"{title}:")
+        answers.append(pipe().readline().decode("utf-8", "replace").strip())
+    cause, fix, source = answers
+    if not (cause and fix):
+        raise UsageError("symptom.no-answer", "standard input has no cause or no fix")
+    value = add_symptom(place, cause, fix, source, session.context)
+    session.report.show(value, "\n".join(f"{name}: {text}" for name, text in value.items() if text))
+
+
+def _follow(session: Session, logs: list[str], options: dict[str, object]) -> Diagnosis:
+    """Show findings as they come, and all of them at the end; Ctrl-C is an end, too."""
+    from ..diagnosis import view as views
+    from ..diagnosis.following import follow
+    from ..errors import UsageError
+    from .streams import pipe
+
+    if name := next((name for name, value in options.items() if value), None):
+        raise UsageError("option.conflict", f"--follow and {name} cannot be combined")
+    shown: set[str] = set()
+    values = follow(logs, pipe(), session.context)
+    value = next(values)
+    try:
+        while True:
+            text = views.new_findings(value, shown)
+            if text and not session.report.as_json:
+                session.report.show(value, text)
+                session.report.out.flush()
+            value = next(values)
+    except (StopIteration, Interrupted):
+        pass
+    session.report.show(value, "\n" + views.diagnosis(value))
+    return value
 
 
 @command(verbs, example="hang 4711", recipes=False)

@@ -1,4 +1,4 @@
-"""``knowledge record``: what checkouts of EasyBuild and Spack state, as data to accept or refuse.
+"""``knowledge record``: what EasyBuild, Spack and release notes state, as data to accept or refuse.
 
 Releases become ``versions.yaml`` of a folder of knowledge. Statements become drafts of rows, which
 a person moves to ``advisories.yaml`` or ``couplings.yaml``. Contradictions are combinations that
@@ -8,7 +8,7 @@ EasyBuild ships or Spack admits, and that rows refuse.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,18 +17,11 @@ from ..documents.source import read as read_source
 from ..errors import UsageError
 from ..formats.writing import yaml_text
 from ..knowledge.ageing import outdated_ends, recorded_releases
+from ..knowledge.components import Existing
+from ..knowledge.matching import ranges as row_ranges
 from ..knowledge.matching import rows as all_rows
 from ..knowledge.ranges import ANY_VERSION, matches, sort_key, version
-from ..knowledge.rows import (
-    Advisory,
-    Coupling,
-    Existing,
-    Knowledge,
-    Ranges,
-    Row,
-    Selection,
-    Selector,
-)
+from ..knowledge.rows import Coupling, Knowledge, Ranges, Row
 from ..knowledge.terms import Origin
 from ..model.outcome import RecordResult
 from ..resolve.facts import Facts
@@ -36,7 +29,13 @@ from ..resolve.verdicts import StackFacts, match
 from ..target_tools.files import make_folder
 from ..text import shown
 from ..workflow.context import Context
-from .source_contents import ComponentStatement, SourceContents, read_checkout, read_index
+from .source_contents import (
+    ComponentStatement,
+    ReleaseNote,
+    SourceContents,
+    read_checkout,
+    read_index,
+)
 
 _HEAD = "# Written by: envbuild knowledge record\n"
 _DRAFTS = "{}.drafts.yaml"
@@ -58,7 +57,8 @@ def record(sources: Sequence[str], output: Path, context: Context) -> RecordResu
             read_index(source, before, knowledge, contents, context)
         else:
             read_checkout(context.path(source), knowledge, contents)
-    new, versions = _new_releases(contents, _existing(before), knowledge)
+    existing = {name: each["versions"] for name, each in before.get("existing", {}).items()}
+    new, versions = _new_releases(contents, existing, knowledge)
     on_index = sum(map(len, contents.on_index.values()))
     today = context.clock().date().isoformat()
     by_verdict, drafts, against = _drafts(contents, knowledge, today)
@@ -107,10 +107,6 @@ def _outdated(versions: Mapping[str, list[str]], knowledge: Knowledge) -> Iterat
     for end in outdated_ends(now):
         limit = end.confirmed_to or "no release"
         yield f"{end.row.id}: confirmed to {end.component} {limit}, {len(end.later)} later"
-
-
-def _existing(before: Mapping[str, Any]) -> Mapping[str, list[str]]:
-    return {name: each["versions"] for name, each in before.get("existing", {}).items()}
 
 
 def _written_versions(path: Path) -> Mapping[str, Any]:
@@ -167,7 +163,7 @@ def _drafts(
     by_pair: dict[frozenset[str], list[Row]] = {}
     for row in all_rows(knowledge):
         if row.replaced_by is None:
-            by_pair.setdefault(frozenset(_selections(row)), []).append(row)
+            by_pair.setdefault(frozenset(row_ranges(row)), []).append(row)
     drafts: dict[str, dict[str, Any]] = {}
     for claim in contents.statements:
         rows = by_pair.get(frozenset((claim.component, claim.other)), ())
@@ -178,6 +174,18 @@ def _drafts(
             contradictions.append(f"{_words(claim)}: {', '.join(against[:3])}{more}")
         if verdict == "new":
             draft = _draft(claim, contents, knowledge, today)
+            drafts.setdefault(draft["id"], draft)
+    for note in contents.notes:
+        draft, selections = _note_draft(note, contents, knowledge, today)
+        same = by_pair.get(frozenset(selections), ())
+        is_recorded = any(row_ranges(row) == selections for row in same)
+        bounds, releases = (
+            selections[note.component],
+            _releases(note.component, contents, knowledge),
+        )
+        empty = not any(matches(each, str(bounds)) for each in releases)
+        counts["without effect" if empty else "known" if is_recorded else "new"] += 1
+        if not is_recorded and not empty:
             drafts.setdefault(draft["id"], draft)
     return counts, list(drafts.values()), contradictions
 
@@ -197,7 +205,12 @@ def _verdict(
     ships and that it refuses.
     """
     own, others = claim.component, _releases(claim.other, contents, knowledge)
-    against = set(_refused_files(claim, contents))
+    against = {
+        each.file
+        for each in contents.shipped
+        if {own, claim.other} <= each.versions.keys()
+        and claim.refuses(each.versions[own], each.versions[claim.other])
+    }
     # All statements about two components hold together.
     same = [each for each in contents.statements if each[:2] == claim[:2]]
     refused = known = 0
@@ -220,37 +233,16 @@ def _verdict(
     return ("known" if known == refused else "new"), ()
 
 
-def _refused_files(claim: ComponentStatement, contents: SourceContents) -> Iterator[str]:
-    """Yield the easyconfigs whose combination a statement refuses."""
-    for shipped in contents.shipped:
-        versions = shipped.versions
-        present = claim.component in versions and claim.other in versions
-        if present and claim.refuses(versions[claim.component], versions[claim.other]):
-            yield shipped.file
-
-
 def _releases(name: str, contents: SourceContents, knowledge: Knowledge) -> list[str]:
     known = {*recorded_releases(knowledge, name), *contents.releases.get(name, ())}
     return sorted(known, key=sort_key)
 
 
-def _selections(row: Row) -> dict[str, Ranges]:
-    """Return the ranges of the components of a row."""
-    chosen: dict[str, Selection] = {}
-    own: dict[str, Ranges] = {}
-    if isinstance(row, Advisory):
-        chosen, own = dict(row.beside), {row.component: row.affected}
-    elif isinstance(row, Coupling):
-        chosen = {**row.given, **row.needs}
-    ranges = {n: one.range if isinstance(one, Selector) else one for n, one in chosen.items()}
-    return {**ranges, **own}
-
-
 def _refuses(row: Row, versions: Mapping[str, str]) -> bool:
     """Whether a row is about these releases, whatever its condition."""
     inside = {
-        name: any(matches(versions[name], each) for each in _several(ranges))
-        for name, ranges in _selections(row).items()
+        name: any(matches(versions[name], each) for each in ([of] if isinstance(of, str) else of))
+        for name, of in row_ranges(row).items()
     }
     if isinstance(row, Coupling):
         return all(inside[name] for name in row.given) and not all(
@@ -259,17 +251,11 @@ def _refuses(row: Row, versions: Mapping[str, str]) -> bool:
     return all(inside.values())
 
 
-def _several(ranges: Ranges) -> Iterable[str]:
-    return (ranges,) if isinstance(ranges, str) else ranges
-
-
 def _draft(
     claim: ComponentStatement, contents: SourceContents, knowledge: Knowledge, today: str
 ) -> dict[str, Any]:
     """Return a row as a person would write it."""
     name, other, statement = claim.component, claim.other, claim.statement
-    words = (name, statement.bounds, other, statement.package_bounds, str(statement.forbids))
-    digest = hashlib.sha256(" ".join(words).encode()).hexdigest()[:8].upper()
     bounds = _range(name, statement.bounds, contents, knowledge)
     of_other = _range(other, statement.package_bounds, contents, knowledge)
     own: Any = bounds
@@ -277,7 +263,8 @@ def _draft(
         own = {"range": bounds, "origin": [*_BUILT]}
     # Neither modules nor packages of an index are built again.
     severity = "info" if statement.build else "warning"
-    draft: dict[str, Any] = {"id": f"SPACK-{digest}", "severity": severity}
+    words = (name, statement.bounds, other, statement.package_bounds, str(statement.forbids))
+    draft: dict[str, Any] = {"id": _id("SPACK", *words), "severity": severity}
     if statement.forbids:
         draft |= {"component": other, "affected": of_other, "beside": {name: own}}
         draft["summary"] = f"Spack does not build {name} {bounds} with it"
@@ -285,14 +272,51 @@ def _draft(
         draft |= {"given": {name: own}, "needs": {other: of_other}}
         draft["summary"] = f"Spack builds {name} {bounds} with {other} {of_other}"
     open_names = {name: bounds, **({other: of_other} if statement.forbids else {})}
+    draft |= _confirmation(open_names, contents, knowledge, today)
+    return {**draft, "evidence": "packager", "sources": [claim.source]}
+
+
+def _note_draft(
+    note: ReleaseNote, contents: SourceContents, knowledge: Knowledge, today: str
+) -> tuple[dict[str, Any], dict[str, Ranges]]:
+    """Return a row for a statement of release notes, and the ranges of its components.
+
+    A fix of 4.1.5 is about 4.1.0 and later; one in the first release of a series about all before.
+    """
+    name, statement = note.component, note.statement
+    release, releases = statement.release, _releases(name, contents, knowledge)
+    row: dict[str, Any] = {"id": _id("NOTES", name, *statement), "severity": "warning"}
+    selections: dict[str, Ranges] = {name: f"=={release}"}
+    if statement.kind == "fixed":
+        of_series = f">={release.rpartition('.')[0]}.0,<{release}"
+        same = any(matches(each, of_series) for each in releases)
+        selections = {name: of_series if same else f"<{release}"}
+    if note.other is None:
+        row |= {"component": name, "affected": selections[name]}
+    else:
+        selections = {name: f">={release}", note.other: f">={statement.version}"}
+        row |= {"given": {name: selections[name]}, "needs": {note.other: selections[note.other]}}
+    row |= {"summary": shown(statement.text, 100)}
+    row |= {"fix": f"{name} {release}"} if statement.kind == "fixed" else {}
+    row |= _confirmation({name: str(selections[name])}, contents, knowledge, today)
+    return {**row, "evidence": "source-statement", "sources": [note.source]}, selections
+
+
+def _id(prefix: str, *words: object) -> str:
+    digest = hashlib.sha256(" ".join(map(str, words)).encode()).hexdigest()
+    return f"{prefix}-{digest[:8].upper()}"
+
+
+def _confirmation(
+    ranges: Mapping[str, str], contents: SourceContents, knowledge: Knowledge, today: str
+) -> dict[str, Any]:
+    """Return the last release of each component whose range has no upper end."""
     confirmed = {
         each: max(contents.releases.get(each) or recorded_releases(knowledge, each), key=sort_key)
-        for each, text in open_names.items()
+        for each, text in ranges.items()
         if text == ANY_VERSION or not any(sign in text for sign in ("<", "=="))
     }
-    if confirmed:
-        draft |= {"confirmed-to": confirmed, "confirmed": today}
-    return {**draft, "evidence": "packager", "sources": [claim.source]}
+    return {"confirmed-to": confirmed, "confirmed": today} if confirmed else {}
 
 
 def _range(name: str, bounds: str, contents: SourceContents, knowledge: Knowledge) -> str:

@@ -1,7 +1,8 @@
-"""What checkouts of EasyBuild and Spack and package indexes contain: releases and statements."""
+"""What checkouts, release notes and package indexes contain: releases and statements."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,13 +11,13 @@ from typing import Any, NamedTuple
 from ..documents.source import read as read_source
 from ..errors import DocumentError, UsageError
 from ..formats.easyconfig import read as read_easyconfig
+from ..formats.release_notes import NoteStatement
+from ..formats.release_notes import read as read_notes
 from ..formats.spack_package import SpackStatement
 from ..formats.spack_package import read as read_spack_package
 from ..knowledge.names import package_names, read_name
 from ..knowledge.ranges import ANY_VERSION, matches, version
-from ..knowledge.rows import (
-    Knowledge,
-)
+from ..knowledge.rows import Knowledge
 from ..machine.modules.names import stems
 from ..text import shown
 from ..workflow.context import Context
@@ -53,6 +54,15 @@ class ComponentStatement(NamedTuple):
         return matches(release, bounds) and matches(other, of_other)
 
 
+class ReleaseNote(NamedTuple):
+    """A statement of the release notes of a component. ``other``: the component it requires."""
+
+    component: str
+    statement: NoteStatement
+    other: str | None
+    source: str
+
+
 @dataclass
 class SourceContents:
     """What sources contain."""
@@ -60,34 +70,37 @@ class SourceContents:
     releases: dict[str, set[str]] = field(default_factory=dict)
     shipped: list[ShippedStack] = field(default_factory=list)
     statements: list[ComponentStatement] = field(default_factory=list)
+    notes: list[ReleaseNote] = field(default_factory=list)
     on_index: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     conditional: int = 0
     unread: list[str] = field(default_factory=list)
 
 
 def read_checkout(source: Path, knowledge: Knowledge, contents: SourceContents) -> None:
-    """Add what a checkout contains.  Raises UsageError for one of another kind."""
+    """Add what a checkout or a file contains.  Raises UsageError for one of another kind."""
+    notes = _notes_files(source, knowledge)
     packages = next((source / each for each in _PACKAGES if (source / each).is_dir()), None)
     if (source / _EASYCONFIGS).is_dir():
         _read_easyconfigs(source, knowledge, contents)
     elif packages is not None:
         _read_packages(source, packages, knowledge, contents)
+    elif notes:
+        for component, path in notes:
+            _read_notes(source, component, path, knowledge, contents)
     else:
         raise UsageError(
             "knowledge.unknown-source",
-            f"'{shown(str(source))}' is neither a checkout of easybuild-easyconfigs nor of "
-            "spack-packages",
-            f"it has no folder {_EASYCONFIGS} or {_PACKAGES[0]}",
+            f"'{shown(str(source))}' is neither a checkout of easybuild-easyconfigs or "
+            "spack-packages nor release notes of a component",
+            f"it has no folder {_EASYCONFIGS} or {_PACKAGES[0]}; name a checkout like its "
+            "repository (ompi), a file like its component (nccl.txt)",
         )
 
 
 def _read_easyconfigs(source: Path, knowledge: Knowledge, contents: SourceContents) -> None:
     aliases = stems(knowledge.components)
-    modules = {
-        name: component
-        for component, known in knowledge.components.items()
-        for name in known.modules
-    }
+    components = knowledge.components.items()
+    modules = {name: component for component, entry in components for name in entry.modules}
     for path in sorted((source / _EASYCONFIGS).glob("*/*/*.eb")):
         name = path.parent.name
         said = (
@@ -141,6 +154,43 @@ def _read_packages(
                 contents.statements.append(
                     ComponentStatement(component, other, statement, f"{link}#L{statement.line}")
                 )
+
+
+def _notes_files(source: Path, knowledge: Knowledge) -> list[tuple[str, Path]]:
+    """Return the release notes of a checkout, or a file of such, with the component of each."""
+    if source.is_file():
+        return [(source.stem, source)] if source.stem in knowledge.components else []
+    name = source.resolve().name
+    return [
+        (component, path)
+        for component, entry in knowledge.components.items()
+        for repository, _, pattern in (each.partition("/") for each in entry.release_notes)
+        if repository == name
+        for path in sorted(source.glob(pattern))
+    ]
+
+
+def _read_notes(
+    source: Path, component: str, path: Path, knowledge: Knowledge, contents: SourceContents
+) -> None:
+    names = package_names(knowledge.components) | stems(knowledge.components)
+    place = path.name if path == source else _blob(source) + str(path.relative_to(source))
+    for statement in read_notes(read_source(path).text):
+        contents.releases.setdefault(component, set()).add(statement.release)
+        other = names.get(statement.name.lower().replace(" ", ""))
+        if statement.kind != "requires" or other not in (None, component):
+            link = f"{place}#L{statement.line}"
+            contents.notes.append(ReleaseNote(component, statement, other, link))
+
+
+def _blob(checkout: Path) -> str:
+    """Return the address of the files of a checkout of GitHub; of another one its name."""
+    try:
+        settings = (checkout / ".git" / "config").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        settings = ""
+    url = re.search(r"url = (https://github\.com/[\w.-]+/[\w-]+)", settings)
+    return f"{url[1]}/blob/{_commit(checkout)}/" if url else f"{checkout.resolve().name}/"
 
 
 def _commit(checkout: Path) -> str:

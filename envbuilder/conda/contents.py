@@ -17,7 +17,7 @@ from ..knowledge.channels import (
     VirtualPackage,
     copy_hint,
 )
-from ..knowledge.rows import Component
+from ..knowledge.components import Component
 from ..knowledge.terms import Arch, PlainVersion
 from .cache import ChannelCache, ChannelContents
 from .engine import Engine, EngineError

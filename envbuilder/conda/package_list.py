@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..errors import BuildError, DocumentError, Place, Problem
 from ..knowledge.channels import Channel, VirtualPackage
-from ..knowledge.rows import Component
+from ..knowledge.components import Component
 from ..knowledge.terms import Arch
 from ..target_tools.files import file_name
 from .contents import (

@@ -18,7 +18,7 @@ from ..knowledge.channels import (
     package_name,
     spec_name,
 )
-from ..knowledge.rows import Component
+from ..knowledge.components import Component
 from ..model.plan import Pin, Plan
 from ..target_tools.names import normalize
 from .engine import Engine, EngineError

@@ -39,8 +39,8 @@ def diagnose(
     """
     index = SymptomIndex(context.knowledge)
     logs: dict[str, Findings] = {}
-    for name, path in _logs(names, context):
-        with _opened(name, path, pipe) as stream:
+    for name, path in log_files(names, context):
+        with open_log(name, path, pipe) as stream:
             logs[name] = search(stream, index.signs)
     found = conclude(list(logs), list(logs.values()), index)
     return found if validation is None else _confirmed(found, validation, index.symptoms)
@@ -89,7 +89,7 @@ def _confirmed(
     return found.model_copy(update={"findings": tuple(findings)})
 
 
-def _logs(names: Sequence[str], context: Context) -> Iterator[tuple[str, Path | None]]:
+def log_files(names: Sequence[str], context: Context) -> Iterator[tuple[str, Path | None]]:
     """Yield each log once, in order, by the name that it is shown by."""
     seen: set[str] = set()
     those: Mapping[str, Path | None]
@@ -126,7 +126,8 @@ def _below(folder: Path) -> list[Path]:
 
 
 @contextmanager
-def _opened(name: str, path: Path | None, pipe: BinaryIO) -> Iterator[BinaryIO]:
+def open_log(name: str, path: Path | None, pipe: BinaryIO) -> Iterator[BinaryIO]:
+    """Open a log, or *pipe*. Raises UsageError for what cannot be read or is no log."""
     if path is None:
         yield pipe
         return

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..knowledge.components import Component
 from ..knowledge.log_sources import LogSource
 from ..knowledge.matching import rows
-from ..knowledge.rows import Advisory, Component, Coupling, Knowledge, Row
+from ..knowledge.rows import Advisory, Coupling, Knowledge, Row
 from ..knowledge.symptoms import Symptom
 from ..runtimes import RUNTIMES
 from ..text import counted

@@ -48,6 +48,8 @@ class SymptomMatch:
     def level(self) -> int:
         """How near to a cause it comes; an error without a symptom stands behind causes."""
         tells = self.known.symptom.tells
+        if "wrapper" in self.hit.groups:
+            return len(LEVELS)
         if self.unexplained and self.source and self.source.layer != "program":
             return 1
         return 0 if tells == "cause" else LEVELS.index(tells) + 1
@@ -85,9 +87,12 @@ def places_of(logs: Sequence[Findings], index: SymptomIndex, facts: LogFacts) ->
     places = SymptomPlaces()
     for number, findings in enumerate(logs):
         matches: list[SymptomMatch] = []
+        refuting = (each for each in known if each.symptom.refutes)
+        refuting = (each for each in refuting if findings.hits.get(each.symptom.id))
+        refuted = {name for each in refuting for name in each.symptom.refutes}
         for symptom in known:
             confirming = _confirming(symptom, findings, facts)
-            if confirming is None:
+            if confirming is None or symptom.id in refuted:
                 continue
             for hit in findings.hits.get(symptom.symptom.id, ()):
                 if _is_guess(symptom) and _STATUS.match(hit.text[0]):
@@ -204,7 +209,7 @@ def _without_symptom(
     matches: Sequence[SymptomMatch],
     index: SymptomIndex,
 ) -> Iterator[SymptomMatch]:
-    taken = [match.hit for match in matches]
+    taken = [*(match.hit for match in matches), *findings.harmless]
     hits = [
         (source, hit)
         for source in index.sources

@@ -6,10 +6,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO
 
-from .reading import MOST_RANKS, LogLines, LogText
-from .signs import Sign
+from .reading import MOST_RANKS, ByteSource, LogLines, LogText
+from .signs import WORD, Sign
 
 # So much text is searched at once, in characters.
 _BATCH = 1 << 19
@@ -44,32 +43,49 @@ class Hit:
 
 @dataclass
 class Findings:
-    """What was found in one log."""
+    """What was found in one log. ``harmless``: stacks of lines that report no failure."""
 
     lines: int = 0
     ranks: set[int] = field(default_factory=set)
     hits: dict[str, list[Hit]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     last: dict[str, int] = field(default_factory=dict)
+    harmless: list[Hit] = field(default_factory=list)
 
 
-def search(stream: BinaryIO, signs: Sequence[Sign]) -> Findings:
-    """Return where the signs are in a log, in memory that does not grow with it."""
-    found = Findings()
-    buffers: dict[int | None, list[LogText]] = {}
-    size = 0
-    log = LogLines(stream)
-    for each in log:
-        rank = each.rank if each.rank in buffers or len(buffers) <= MOST_RANKS else None
-        buffers.setdefault(rank, []).append(each)
-        size += len(each.text) + 1
-        if size >= _BATCH:
-            _search_all(buffers, signs, found)
-            size = 0
-    _search_all(buffers, signs, found)
-    found.lines = log.count
-    found.ranks = {rank for rank in buffers if rank is not None}
-    return found
+class LogSearch:
+    """The search of one log, in memory that does not grow with it. ``found``: what it found."""
+
+    def __init__(self, stream: ByteSource, signs: Sequence[Sign]) -> None:
+        self.found = Findings()
+        self._signs = signs
+        self._log = LogLines(stream)
+        self._buffers: dict[int | None, list[LogText]] = {}
+
+    def read(self, *, is_final: bool = True) -> bool:
+        """Search the lines that have come; return whether there were any.
+
+        *is_final*: the last line counts, although its end has not come.
+        """
+        lines, size = self.found.lines, 0
+        for each in self._log.read(is_final=is_final):
+            known = each.rank in self._buffers or len(self._buffers) <= MOST_RANKS
+            self._buffers.setdefault(each.rank if known else None, []).append(each)
+            size += len(each.text) + 1
+            if size >= _BATCH:
+                _search_all(self._buffers, self._signs, self.found)
+                size = 0
+        _search_all(self._buffers, self._signs, self.found)
+        self.found.lines = self._log.count
+        self.found.ranks = {rank for rank in self._buffers if rank is not None}
+        return self.found.lines > lines
+
+
+def search(stream: ByteSource, signs: Sequence[Sign]) -> Findings:
+    """Return where the signs are in a log."""
+    log = LogSearch(stream, signs)
+    log.read()
+    return log.found
 
 
 def _search_all(
@@ -102,10 +118,13 @@ class _Batch:
 
     def search(self, signs: Iterable[Sign], found: Findings) -> None:
         lower = self.text.lower()
+        words = "\n".join(set(WORD.findall(lower)))
         for sign in signs:
             if found.counts.get(sign.id, 0) >= _limit(sign):
                 continue
-            if sign.needles is not None and not any(needle in lower for needle in sign.needles):
+            if sign.needles is not None and not any(
+                word in words and needle in lower for needle, word in sign.words
+            ):
                 continue
             if sign.keep == "last":
                 self._last_match(sign, lower, found)
@@ -152,6 +171,8 @@ class _Batch:
                     continue
                 before = line
                 if sign.exception and sign.exception.search(match[0]):
+                    if "\n" in match[0]:
+                        found.harmless = [*found.harmless, self._hit(match)][-_DISTINCT:]
                     continue
                 if not self._keep(sign, match, found):
                     return
@@ -201,11 +222,14 @@ def _limit(sign: Sign) -> int:
 def _shape(match: re.Match[str]) -> str:
     """Return the text of a match without its numbers, or its groups, which state facts."""
     groups = match.groupdict("")
-    if groups and "root" not in groups:
+    reasons = [text for name, text in groups.items() if text and name.startswith(_REASONS)]
+    if groups and not reasons:
         return "\n".join(groups.values())
-    return _NUMBERS.sub("#", groups.get("root", match[0]))
+    return _NUMBERS.sub("#", reasons[0] if reasons else match[0])
 
 
+# The groups that state the reason of an error; those of facts have other names.
+_REASONS = ("root", "other", "wrapper")
 _NUMBERS = re.compile(r"(?:0x)?[0-9a-f]*\d[0-9a-f]*")
 
 

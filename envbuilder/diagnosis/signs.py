@@ -62,6 +62,18 @@ class Sign:
         found = _needles(self.pattern)
         return found and tuple(each.lower() for each in found)
 
+    @cached_property
+    def words(self) -> tuple[tuple[str, str], ...]:
+        """Each needle with the longest part of it that is a part of a word."""
+        return tuple(
+            (needle, max(WORD.findall(needle), key=len, default=""))
+            for needle in self.needles or ()
+        )
+
+
+WORD = re.compile(r"[a-z]+")
+"""A word of a text in lower case: the words of a text are fewer than its letters by far."""
+
 
 def _needles(pattern: str) -> tuple[str, ...] | None:
     """Return the longest literal of each alternative; None: one has none."""

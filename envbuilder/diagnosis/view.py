@@ -44,6 +44,17 @@ def diagnosis(value: Diagnosis, *, everything: bool = False) -> Iterator[str]:
     yield _ending(value)
 
 
+@joined
+def new_findings(value: Diagnosis, shown: set[str]) -> Iterator[str]:
+    """Return the findings that are not in *shown*, and add them to it."""
+    lines = {log.log: log.lines for log in value.logs}
+    for finding in value.findings:
+        key = f"{finding.id} {finding.source} {finding.severity}"
+        if key not in shown:
+            shown.add(key)
+            yield from _whole(finding, everything=False, lines=lines)
+
+
 def _known_bad(value: Diagnosis) -> Iterator[str]:
     for row in value.known_bad[:MOST_WHOLE]:
         yield ""

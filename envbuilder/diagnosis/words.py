@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import accumulate
 
 from ..knowledge.log_sources import LibraryName, library_name
 from ..knowledge.symptoms import Symptom
@@ -12,6 +13,8 @@ from ..text import shown
 from .search import Hit
 
 _MOST_WORDS = 12
+_LONGEST = 400
+_GAP = ".{0,80}?"
 # Text that differs between runs: times, tags of ranks, addresses, places in sources, numbers.
 _VARYING = re.compile(
     r"\d{4}-\d\d-\d\d[T ][\d:.,]+|\[[^\]\s]*\d[^\]]*\]|\S+:\d+:\d+|0x[0-9a-f]+|"
@@ -24,7 +27,7 @@ _KINDS = {"library": "soname", "symbol": "symbol", "version": "version", "path":
 def reason(hit: Hit) -> str:
     """Return the line of an error that states its reason."""
     names = sorted(hit.groups, key=lambda name: not name.startswith("root"))
-    reasons = (hit.groups[name] for name in names if name.startswith(("root", "other")))
+    reasons = (hit.groups[name] for name in names if name.startswith(("root", "other", "wrapper")))
     text = next(filter(None, reasons), hit.text[0] if hit.text else "")
     return shown(without_credentials(" ".join(text.split())), 300)
 
@@ -34,6 +37,14 @@ def search_words(hit: Hit) -> str:
     parts = [part.split() for part in _VARYING.split(reason(hit))]
     words = [word.strip("\"'`()[]{},;:<>") for part in parts for word in part]
     return " ".join([word for word in words if len(word) > 1][:_MOST_WORDS])
+
+
+def line_pattern(text: str) -> str:
+    """Return an expression for the lines that differ from this one only in what varies."""
+    parts = [re.escape(" ".join(part.split())) for part in _VARYING.split(text)]
+    words = [re.sub(r"\d+", r"\\d+", part.replace(r"\ ", " +")) for part in parts if part]
+    lengths = accumulate(len(each) + len(_GAP) for each in words)
+    return _GAP.join(each for each, end in zip(words, lengths, strict=True) if end <= _LONGEST)
 
 
 def name_libraries(

@@ -15,7 +15,7 @@ from ..text import SHORT, shown, unknown
 Kind = Literal["recipe", "site"]
 
 _SUFFIX = ".yaml"
-_FOLDERS: dict[Kind, str] = {"recipe": ".", "site": "sites"}
+FOLDERS: dict[Kind, str] = {"recipe": ".", "site": "sites"}
 # As model.base.Name has it, without pydantic.
 FEED_VERSION = "VERSION"
 """The file of a feed of knowledge that states its version."""
@@ -59,7 +59,7 @@ def catalogue(kind: Kind, folders: Sequence[Path]) -> list[tuple[str, Path]]:
     """Return every name with its file, sorted; of several files of a name the first found."""
     files: dict[str, Path] = {}
     for folder in folders:
-        for path in sorted((folder / _FOLDERS[kind]).glob(f"*{_SUFFIX}")):
+        for path in sorted((folder / FOLDERS[kind]).glob(f"*{_SUFFIX}")):
             if NAME.fullmatch(path.stem):
                 files.setdefault(path.stem, path)
     return sorted(files.items())

@@ -13,6 +13,7 @@ from ..documents.source import Source
 from ..documents.tree import Node, Pairs, Scalar
 from ..documents.yaml_nodes import parse
 from ..text import shown
+from .package_rows import conda_entry, pip_entry
 from .packages import DEFAULTS, OWN_CHANNELS, CondaEntry, PackageList, PipEntry
 from .reading import MOST_VALUES, Reading, node_at, pairs_at
 from .writing import yaml_text
@@ -20,7 +21,13 @@ from .writing import yaml_text
 _AGAIN = "conda-lock lock writes such a file"
 _KEYS = ("version", "metadata", "package")
 # content_hash: over what was locked; it says nothing of the packages.
+_HASHES = ("md5", "sha256")
 _OF_METADATA = ("channels", "platforms", "content_hash")
+# ``optional`` repeats the category, ``build`` the URL. ``source`` is read by no reader.
+_OF_PACKAGE = frozenset(
+    {"name", "version", "manager", "platform", "dependencies", "url", "hash", "category"}
+    | {"optional", "build"}
+)
 # Packages of an environment that is used, not developed.
 MAIN = "main"
 
@@ -50,6 +57,7 @@ def read(
     conda: list[CondaEntry] = []
     pip: list[PipEntry] = []
     left: set[str] = set()
+    rows: list[Pairs] = []
     for each in reading.mappings(node_at(root, "package"), "package"):
         if reading.text(each, "platform") != platform:
             continue
@@ -57,6 +65,7 @@ def read(
         if own != category:
             left.add(own)
             continue
+        rows.append(each)
         entry = _entry(reading, each)
         if isinstance(entry, CondaEntry):
             conda.append(entry)
@@ -68,6 +77,8 @@ def read(
     reading.others(metadata, _OF_METADATA)
     for channel in reading.items(node_at(metadata, "channels"), "channels"):
         reading.others(channel, ("url",), "channel: ")
+    reading.others_of(rows, _OF_PACKAGE, "packages")
+    reading.others_of(filter(None, (pairs_at(row, "hash") for row in rows)), _HASHES, "hash")
     for name in sorted(left):
         reading.note(root.place, f"the packages of category {name} are left out")
     channels += tuple(_further_channels(reading, channels, conda))
@@ -126,8 +137,8 @@ def _entry(reading: Reading, holder: Pairs) -> CondaEntry | PipEntry | None:
     if url is None or manager is None:
         return None
     readers: dict[str, Callable[[], CondaEntry | PipEntry | None]] = {
-        "conda": lambda: reading.conda(url, holder.place, hashes, None, depends),
-        "pip": lambda: reading.pip(holder, url, hashes, depends),
+        "conda": lambda: conda_entry(reading, url, holder.place, hashes, None, depends),
+        "pip": lambda: pip_entry(reading, holder, url, hashes, depends),
     }
     if manager in readers:
         return readers[manager]()

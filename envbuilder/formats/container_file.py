@@ -21,7 +21,7 @@ from .requirements_txt import Beside
 
 _INSTRUCTION = re.compile(r"([A-Za-z]+)\s+(.*)", re.DOTALL)
 _RUN_OPTION = re.compile(r"--[a-z]+=\S+\s+")
-_KEYWORD = re.compile(r"(?:then|else|do|\{|\()\s+")
+_KEYWORD = re.compile(r"(?:then|else|do|\{|\(|sudo(?:\s+-\w+)*)\s+")
 _SECTION = re.compile(r"%(\w+)")
 _HEADER = re.compile(r"(bootstrap|from)\s*:\s*(\S+)\s*", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))")

@@ -14,6 +14,7 @@ from ..documents.source import Source
 from ..documents.tree import Node, Pairs, Scalar
 from ..documents.yaml_nodes import parse
 from ..errors import Place
+from ..knowledge.channels import SUBDIRS
 from ..target_tools.names import without_credentials
 from ..text import shown
 from .packages import PackageList, spec_name, url_fault
@@ -57,10 +58,11 @@ class EnvironmentFile:
 
 
 def platform_of(source: Source) -> str | None:
-    """Return the subdir that an environment.yml states, if it states just one."""
+    """Return the subdir of Linux that an environment.yml states, if it states just one."""
     root, _ = parse(source)
     platforms = Reading(_AGAIN).texts(node_at(root, "platforms"), "platforms")
-    return platforms[0] if len(platforms) == 1 else None
+    supported = [each for each in platforms if each in SUBDIRS.values()]
+    return supported[0] if len(supported) == 1 else None
 
 
 def read(source: Source, platform: str | None = None) -> tuple[EnvironmentFile, tuple[str, ...]]:
@@ -72,14 +74,7 @@ def read(source: Source, platform: str | None = None) -> tuple[EnvironmentFile, 
     root, problems = parse(source)
     reading = Reading(_AGAIN, [*problems])
     reading.others(root, _KEYS)
-    platforms = reading.texts(node_at(root, "platforms"), "platforms")
-    if platform and platforms and platform not in platforms:
-        reading.wrong(
-            "package-list.other-platform",
-            root.index["platforms"][1].place,
-            f"the file is for {shown(', '.join(platforms))}, not for {platform}",
-            "state the architecture: --arch",
-        )
+    _check_platform(reading, node_at(root, "platforms"), platform)
     if node_at(root, "dependencies") is None:
         reading.wrong("package-list.missing-key", root.place, "dependencies is missing")
     places: dict[str, Place] = {}
@@ -108,76 +103,66 @@ def read(source: Source, platform: str | None = None) -> tuple[EnvironmentFile, 
     return found, tuple(reading.notes)
 
 
+def _check_platform(reading: Reading, node: Node | None, platform: str | None) -> None:
+    """Note the other platforms; refuse a file for another one that envbuild supports."""
+    platforms = reading.texts(node, "platforms")
+    supported = [each for each in platforms if each in SUBDIRS.values()]
+    if node and platform and supported and platform not in supported:
+        text = f"the file is for {shown(', '.join(platforms))}, not for {platform}"
+        hint = "state the architecture: --arch"
+        reading.wrong("package-list.other-platform", node.place, text, hint)
+    for item in getattr(node, "items", ()) if platform else ():
+        if isinstance(item, Scalar) and item.text != platform:
+            reading.note(item.place, f"platform {shown(item.text)} is left out")
+
+
 def _spec(reading: Reading, node: Node, places: dict[str, Place]) -> list[str]:
+    """Return a dependency in a list; none, and a note, if conda does not read it."""
     if not isinstance(node, Scalar):
-        message = "a dependency must be text, or pip: with a list"
-        reading.wrong("package-list.not-text", node.place, message)
+        reading.leave_out("dependencies", node, node.place)
         return []
-    text = node.text.strip()
-    if "://" in text and "::" not in text:
-        text = reading.clean(text, node.place)
-        fault = url_fault(text.partition("#")[0])
-        if fault:
-            message = f"not the URL of a conda package: {shown(text)}: {fault}"
-            reading.wrong("package-list.malformed-url", node.place, message)
-    else:
-        text = reading.clean(text, node.place)
-        if not _SPEC.fullmatch(text):
-            reading.wrong(
-                "package-list.malformed-dependency",
-                node.place,
-                f"not a dependency as conda reads it: {shown(text)}",
-                "write NAME, NAME=VERSION or NAME>=VERSION",
-            )
+    text = reading.clean(node.text.strip(), node.place)
+    is_url = "://" in text and "::" not in text
+    if url_fault(text.partition("#")[0]) if is_url else not _SPEC.fullmatch(text):
+        reading.note(node.place, f"{shown(text)} is left out: not a dependency as conda reads it")
+        return []
     places.setdefault(text, node.place)
     return [text]
 
 
 def _pip(reading: Reading, node: Pairs, places: dict[str, Place]) -> list[str]:
     found = []
-    for key, value in node.pairs:
-        if key.text != "pip":
-            message = f"only pip can have its own list of dependencies, not {shown(key.text)}"
-            reading.wrong("package-list.unknown-key", key.place, message)
+    reading.others(node, ("pip",), "dependencies: ")
+    for item in reading.items(node_at(node, "pip"), "pip"):
+        if not isinstance(item, Scalar):
+            reading.leave_out("pip", item, item.place)
             continue
-        for item in reading.items(value, "pip"):
-            if not isinstance(item, Scalar):
-                message = "each item of pip must be text"
-                reading.wrong("package-list.not-text", item.place, message)
-                continue
-            text = reading.clean(item.text.strip(), item.place)
-            places.setdefault(text, item.place)
-            found.append(text)
+        text = reading.clean(item.text.strip(), item.place)
+        places.setdefault(text, item.place)
+        found.append(text)
     return found
 
 
 def _without_repetitions(reading: Reading, specs: list[str], places: dict[str, Place]) -> list[str]:
-    """Return each spec once; one package with two specs is a problem."""
+    """Return the first spec of each package; note the others."""
     first: dict[str, str] = {}
     for spec in specs:
-        name = spec if "://" in spec else spec_name(spec)
-        before = first.setdefault(name, spec)
+        before = first.setdefault(spec if "://" in spec else spec_name(spec), spec)
         if before != spec:
-            message = f"{name} is listed twice: {shown(before)} and {shown(spec)}"
-            reading.wrong(
-                "package-list.duplicate-package", places[spec], message, "keep one of them"
-            )
+            reading.note(places[spec], f"{shown(spec)} is left out: {shown(before)} is before it")
     for spec, count in Counter(specs).items():
         if count > 1:
             reading.note(places[spec], f"{shown(spec)} is listed {count} times; it counts once")
-    return list(dict.fromkeys(specs))
+    return list(first.values())
 
 
 def _variables(reading: Reading, node: Node | None) -> list[tuple[str, str]]:
     found = []
     for key, value in reading.pairs(node, "variables"):
-        if not _VARIABLE.fullmatch(key.text):
-            message = f"not the name of a variable: {shown(key.text)}"
-            reading.wrong("package-list.malformed-variable", key.place, message)
-        elif not isinstance(value, Scalar):
-            reading.wrong("package-list.not-text", value.place, f"{key.text} must be text")
-        else:
+        if _VARIABLE.fullmatch(key.text) and isinstance(value, Scalar):
             found.append((key.text, value.text))
+        else:
+            reading.leave_out(f"variables: {key.text}", value, key.place)
     return found
 
 

@@ -14,6 +14,7 @@ from ..documents.source import Source
 from ..errors import Place, UsageError
 from ..target_tools.names import without_credentials
 from ..text import shown
+from .package_rows import conda_entry
 from .packages import NOARCH, CondaEntry, PackageList, in_order, platform_of
 from .reading import Reading
 
@@ -80,7 +81,7 @@ def _entry(reading: Reading, text: str, place: Place) -> CondaEntry | None:
             "write URL#md5 or URL#sha256:HEX, one package a line",
         )
         return None
-    entry = reading.conda(match["url"], place)
+    entry = conda_entry(reading, match["url"], place)
     if entry is None:
         return None
     return CondaEntry(entry.url, match["sha256"], match["md5"], place=place)

@@ -14,6 +14,7 @@ from ..knowledge.channels import SUBDIRS
 from ..text import shown
 from . import (
     conda_lock,
+    conda_recipe,
     container_file,
     easyconfig,
     environment_yml,
@@ -23,6 +24,7 @@ from . import (
     open_ce,
     pixi_lock,
     project_toml,
+    python_lock,
     requirements_txt,
     spack_json,
     spack_yaml,
@@ -101,17 +103,25 @@ _FORMS = (
     ),
     _ENVIRONMENT,
     _Form(
+        "recipe of conda-build",
+        _marked(r"^package:\s*$", r"^(build|requirements|outputs):\s*$"),
+        _alone(conda_recipe.read),
+    ),
+    _Form(
         "pylock.toml",
         _marked("^lock-version", r"^\[\[packages\]\]"),
-        _alone(project_toml.read_lock),
+        _alone(python_lock.read_pylock),
     ),
+    _Form("uv.lock", _marked("^version =", r"^\[\[package\]\]"), _alone(python_lock.read_uv)),
     _Form(
         "pixi.toml",
         _marked(r"^\[(?:workspace|project)\][^\n]*\n(?:(?!\[)[^\n]*\n)*?channels\s*="),
         _alone(project_toml.read_pixi),
     ),
     _Form(
-        "pyproject.toml", _marked(r"^\[(project|tool\.poetry)\]"), _alone(project_toml.read_project)
+        "pyproject.toml",
+        _marked(r"^\[(project|build-system|tool\.(conda-lock|flit|pdm|pixi|poetry|uv))\b"),
+        _alone(project_toml.read_project),
     ),
     _Form(
         "easyconfig",

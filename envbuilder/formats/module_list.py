@@ -19,7 +19,11 @@ COLLECTION = "_ModuleTable_"
 _NUMBERED = re.compile(r"(?:^|\s)(\d{1,6})\)\s+(\S+?)(?=\(|<|\s|$)")
 _MARKS = re.compile(r"\([\w,:\s]*\)|<[\w:]*>")
 # A line of a job script.
-_LOAD = re.compile(r"^\s*(module\s+(load|add)|ml(\s+load)?)\s+")
+_LOAD = re.compile(r"^\s*(module\s+(load|add)|ml(\s+load)?)(\s+--?\S+)*\s+")
+# A line of a script, or of a collection of Environment Modules, that loads nothing.
+_OTHER = re.compile(
+    r"\s*(module|ml)\s+(use|unuse|purge|reset|sw\w+|unload|rm|list|save|restore)\b.*"
+)
 _MODULE = re.compile(r"[A-Za-z0-9_][\w.+-]*(?:/[\w.+:-]+)*")
 _LOADED_HEADING = re.compile(r"^\s*Currently Loaded Module", re.MULTILINE | re.IGNORECASE)
 # What follows is not loaded.
@@ -35,7 +39,7 @@ def is_one(text: str) -> bool:
     """Return whether a text is a list of modules: under its heading, or names in each line."""
     if COLLECTION in text:
         return True
-    rows = [_names(line) for _, line in _rows(text)]
+    rows = [_names(line) for _, line in _rows(text) if not _OTHER.fullmatch(line)]
     has_version = any("/" in name for names in rows for name in names)
     return has_version and (all(rows) or _LOADED_HEADING.search(text) is not None)
 
@@ -76,7 +80,7 @@ def _names(line: str) -> list[str]:
     """Return the names in a line; none if it is another text."""
     if _NUMBERED.search(line):
         return [found[2] for found in _NUMBERED.finditer(line)]
-    words = _LOAD.sub("", _MARKS.sub(" ", line)).split()
+    words = _LOAD.sub("", _MARKS.sub(" ", line)).split() if not _OTHER.fullmatch(line) else []
     return words if all(_MODULE.fullmatch(word) for word in words) else []
 
 

@@ -10,6 +10,7 @@ from ..documents.source import Source
 from ..documents.tree import Node, Pairs
 from ..documents.yaml_nodes import parse
 from ..text import shown
+from .package_rows import conda_entry, pip_entry
 from .packages import CondaEntry, PackageList, PipEntry
 from .reading import MOST_VALUES, Reading, node_at
 from .writing import yaml_text
@@ -21,6 +22,15 @@ _CONDA, _PYPI = _KINDS
 DEFAULT = "default"
 _KEYS = ("version", "platforms", "environments", "packages")
 _OF_ENVIRONMENT = ("channels", "indexes", "packages")
+# Keys of rattler_lock's models of versions 5 to 7: those that are read, that the URL repeats, or
+# that describe the package.
+_OF_PACKAGE = frozenset(
+    {"conda", "pypi", "kind", "url", "path", "sha256", "md5", "size", "depends", "requires_dist"}
+    | {"name", "version", "build", "build_number", "subdir", "noarch", "arch", "platform"}
+    | {"channel", "file_name", "legacy_bz2_md5", "legacy_bz2_size"}
+    | {"license", "license_family", "purls", "timestamp"}
+)
+_SOURCE = "conda_source"
 _SCHEMES = ("http://", "https://", "file://")
 
 
@@ -39,7 +49,7 @@ def read(
         place = root.index["version"][1].place
         message = f"pixi.lock has version {version}; envbuild reads versions {known}"
         reading.stop("package-list.unknown-version", place, message)
-    environment = _only(reading, root, environment)
+    environment = _only(reading, root, environment, platform)
     chosen = _chosen(reading, root, environment, "environment", "environments")
     channels = tuple(
         reading.clean(url, each.place)
@@ -56,34 +66,34 @@ def read(
     _note_others(reading, node_at(root, "environments"), environment, "environment")
     _note_others(reading, node_at(chosen, "packages"), key, "platform")
     wanted = _locations(reading, named)
-    conda: list[CondaEntry] = []
-    pip: list[PipEntry] = []
-    for kind, location, each in _rows(reading, root):
-        if (kind, location) not in wanted:
-            continue
-        node = wanted.pop((kind, location))
-        depends = "depends" if kind == _CONDA else "requires_dist"
-        needs = reading.texts(node_at(each, depends), depends)
-        if kind == _CONDA:
-            size = reading.text(each, "size", required=False)
-            entry = reading.conda(location, each.place, each, size, needs)
-            conda += [entry] if entry else []
-        elif not location.startswith(_SCHEMES):
-            reading.note(node.place, f"{shown(location)} is left out: not a file of an index")
-        else:
-            file = reading.pip(each, location, each, needs)
-            pip += [file] if file else []
-    conda += _undescribed_conda(reading, wanted)
-    pip += _undescribed_pip(reading, wanted)
+    rows = [row for row in _rows(reading, root) if row[:2] in wanted]
+    reading.others_of((row for _, _, row in rows), _OF_PACKAGE, "packages")
+    entries = [*_described(reading, rows, wanted), *_undescribed(reading, wanted)]
+    conda = tuple(each for each in entries if isinstance(each, CondaEntry))
+    pip = tuple(each for each in entries if isinstance(each, PipEntry))
+    indexes = tuple(reading.clean(each, root.place) for each in indexes)
     reading.check()
-    found = PackageList(
-        platform, channels, tuple(conda), tuple(pip), _clean(reading, indexes, root)
-    )
-    return found.sorted(), tuple(reading.notes)
+    return PackageList(platform, channels, conda, pip, indexes).sorted(), tuple(reading.notes)
 
 
-def _clean(reading: Reading, urls: tuple[str, ...], root: Pairs) -> tuple[str, ...]:
-    return tuple(reading.clean(each, root.place) for each in urls)
+def _described(
+    reading: Reading, rows: list[tuple[str, str, Pairs]], wanted: dict[tuple[str, str], Pairs]
+) -> Iterator[CondaEntry | PipEntry]:
+    """Yield the packages that are described, and take them out of *wanted*."""
+    for kind, location, row in rows:
+        node = wanted.pop((kind, location), None)
+        depends = "depends" if kind == _CONDA else "requires_dist"
+        needs = reading.texts(node_at(row, depends), depends)
+        entry: CondaEntry | PipEntry | None = None
+        if node and kind == _CONDA:
+            size = reading.text(row, "size", required=False)
+            entry = conda_entry(reading, location, row.place, row, size, needs)
+        elif node and location.startswith(_SCHEMES):
+            entry = pip_entry(reading, row, location, row, needs)
+        elif node:
+            reading.note(node.place, f"{shown(location)} is left out: not a file of an index")
+        if entry:
+            yield entry
 
 
 def _note_others(reading: Reading, holder: Node | None, chosen: str, what: str) -> None:
@@ -92,16 +102,21 @@ def _note_others(reading: Reading, holder: Node | None, chosen: str, what: str) 
             reading.note(name.place, f"{what} {shown(name.text)} is left out")
 
 
-def _only(reading: Reading, root: Pairs, environment: str) -> str:
-    """Return the environment, or the one that a file has under another name."""
-    names = [name for name, _ in reading.pairs(node_at(root, "environments"), "environments")]
-    if len(names) == 1 and names[0].text != environment:
-        reading.note(names[0].place, f"using the only environment, {shown(names[0].text)}")
-        return names[0].text
-    return environment
+def _only(reading: Reading, root: Pairs, environment: str, platform: str) -> str:
+    """Return the environment, or the first one with packages where it has none of a platform."""
+    environments = node_at(root, "environments")
+    names = [
+        name
+        for name, value in reading.pairs(environments, "environments")
+        if node_at(node_at(value, "packages"), _platform_key(reading, root, value, platform))
+    ]
+    if environment in (name.text for name in names) or not names:
+        return environment
+    reading.note(names[0].place, f"using the environment {shown(names[0].text)}")
+    return names[0].text
 
 
-def _platform_key(reading: Reading, root: Pairs, chosen: Pairs, platform: str) -> str:
+def _platform_key(reading: Reading, root: Pairs, chosen: Node, platform: str) -> str:
     """Return the key of a platform; from version 7 on platforms have names of their own."""
     keys = [key.text for key, _ in reading.pairs(node_at(chosen, "packages"), "packages")]
     if platform in keys:
@@ -113,32 +128,26 @@ def _platform_key(reading: Reading, root: Pairs, chosen: Pairs, platform: str) -
     return platform
 
 
-def _undescribed_conda(
+def _undescribed(
     reading: Reading, wanted: dict[tuple[str, str], Pairs]
-) -> Iterator[CondaEntry]:
-    """Yield the conda packages that are listed and not described; note that they lack a hash."""
-    for (kind, url), node in wanted.items():
-        if kind == _CONDA:
-            reading.note(node.place, f"{shown(url)} is not described: it has no hash here")
-        entry = reading.conda(url, node.place) if kind == _CONDA else None
-        if entry:
-            yield entry
-
-
-def _undescribed_pip(reading: Reading, wanted: dict[tuple[str, str], Pairs]) -> Iterator[PipEntry]:
-    """Yield the wheels that are listed and not described, by their names; note every other file."""
+) -> Iterator[CondaEntry | PipEntry]:
+    """Yield the packages that are listed and not described, by their names; note what they lack."""
     # lazy import: few files list wheels without describing them
     from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
     for (kind, url), node in wanted.items():
-        if kind == _PYPI:
-            try:
-                name, version, _, _ = parse_wheel_filename(unquote(url.rpartition("/")[2]))
-            except InvalidWheelFilename:
-                reading.note(node.place, f"{shown(url)} is left out: not a wheel of an index")
-                continue
-            reading.note(node.place, f"{shown(url)} is not described: it has no hash here")
-            yield PipEntry(name, str(version), reading.clean(url, node.place), place=node.place)
+        try:
+            wheel = kind == _PYPI and parse_wheel_filename(unquote(url.rpartition("/")[2]))
+        except InvalidWheelFilename:
+            reading.note(node.place, f"{shown(url)} is left out: not a wheel of an index")
+            continue
+        reading.note(node.place, f"{shown(url)} is not described: it has no hash here")
+        if wheel:
+            yield PipEntry(
+                wheel[0], str(wheel[1]), reading.clean(url, node.place), place=node.place
+            )
+        elif entry := conda_entry(reading, url, node.place):
+            yield entry
 
 
 def _chosen(
@@ -167,8 +176,9 @@ def _locations(reading: Reading, named: Node) -> dict[tuple[str, str], Pairs]:
                 found[kind, location] = each
                 break
         else:
-            message = "a package needs the key conda or pypi"
-            reading.wrong("package-list.missing-key", each.place, message)
+            source = reading.text(each, _SOURCE, required=False)
+            text = f"{source} is left out: a package that pixi builds" if source else "no package"
+            reading.note(each.place, shown(text, 240))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -11,12 +11,9 @@ from ..documents.source import Source
 from ..documents.tree import Items, Node, Pairs, Scalar
 from ..errors import DocumentError, Place, Problem
 from ..redaction.names import strength
-from ..redaction.secret_queries import without_secret_query
 from ..target_tools.names import without_credentials
 from ..text import shown
-from .packages import CondaEntry, PipEntry, url_fault
 
-_HASHES = {"sha256": re.compile(r"[0-9a-f]{64}"), "md5": re.compile(r"[0-9a-f]{32}")}
 MOST_VALUES = 2_000_000
 """A lock of several platforms has more values than any document of ours."""
 
@@ -56,15 +53,11 @@ class Reading:
         self.notes.append(f"{place}: {text}")
 
     def clean(self, url: str, place: Place) -> str:
-        """Return a URL without credentials; that it had some is a problem, which repeats none."""
+        """Return a URL without credentials; note that it had some, without repeating them."""
         found = without_credentials(url)
         if found != url:
-            self.wrong(
-                "package-list.credentials-in-url",
-                place,
-                f"{shown(found)} contains credentials; they do not belong in a package list",
-                "remove them; conda, pip and envbuild read credentials from ~/.netrc",
-            )
+            text = "its credentials are left out; conda, pip and envbuild read those of ~/.netrc"
+            self.note(place, f"{shown(found)}: {text}")
         return found
 
     # ------------------------------------------------------------ nodes of YAML
@@ -143,54 +136,14 @@ class Reading:
             if key.text not in known and any(not _is_null(leaf) for leaf in leaves(value)):
                 self.leave_out(f"{label}{key.text}", value, key.place)
 
-    # ------------------------------------------------------------ packages
-
-    def hash(self, holder: Pairs | None, name: str) -> str | None:
-        """Return a hash of a package, None where there is none."""
-        text = self.text(holder, name, required=False) if holder else None
-        if holder and text is not None and not _HASHES[name].fullmatch(text):
-            place = holder.index[name][1].place
-            self.wrong("package-list.malformed-hash", place, f"not a {name}: {shown(text)}")
-            return None
-        return text
-
-    def conda(
-        self,
-        url: str,
-        place: Place,
-        hashes: Pairs | None = None,
-        size: str | None = None,
-        depends: tuple[str, ...] = (),
-    ) -> CondaEntry | None:
-        """Return a conda package; None, and a problem, where the URL is none of one."""
-        found = self.clean(url, place)
-        fault = url_fault(found)
-        if fault:
-            message = f"not the URL of a conda package: {shown(found)}: {fault}"
-            self.wrong("package-list.malformed-url", place, message)
-            return None
-        sums = {name: self.hash(hashes, name) for name in _HASHES}
-        number = int(size) if size and size.isdecimal() else None
-        return CondaEntry(found, size=number, depends=depends, place=place, **sums)
-
-    def pip(
-        self, holder: Pairs, url: str, hashes: Pairs | None, depends: tuple[str, ...]
-    ) -> PipEntry | None:
-        """Return a file of the package index; None, and a note, where it is none."""
-        name = self.text(holder, "name", required=False) or url
-        # A signed link is one of an index, and pip is asked for the file's release.
-        found = self.clean(without_secret_query(url), holder.place)
-        if not re.match(r"(https?|file)://", found):
-            self.note(holder.place, f"{shown(name)} is left out: {shown(found)} is not of an index")
-            return None
-        version = self.text(holder, "version")
-        if version is None:
-            return None
-        if not found.endswith(".whl"):
-            place = holder.index["url"][1].place if "url" in holder.index else holder.place
-            self.note(place, f"{shown(name)} has no wheel: it is compiled")
-        sha256 = self.hash(hashes, "sha256")
-        return PipEntry(name, version, found, sha256, depends, holder.place)
+    def others_of(self, rows: Iterable[Node], known: Collection[str], label: str) -> None:
+        """Note each unknown key of rows once, where the first of them has it."""
+        noted = set(known)
+        for row in rows:
+            for key, value in row.pairs if isinstance(row, Pairs) else ():
+                if key.text not in noted and any(not _is_null(leaf) for leaf in leaves(value)):
+                    noted.add(key.text)
+                    self.note(key.place, f"{shown(key.text)} of {label} is left out")
 
 
 def leaves(node: Node) -> Iterator[Scalar]:

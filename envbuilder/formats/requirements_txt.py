@@ -21,7 +21,7 @@ Beside = Callable[[str], Source | None]
 """Returns a file by its path relative to the one that is read; None: it cannot be read."""
 
 _LINE = re.compile(
-    r"-\S.*|[A-Za-z0-9][A-Za-z0-9._-]*\s*(\[[^\]]*\]\s*)?([@<>=!~;(].*|--[a-z].*)?|\S+://\S+|\.\S*"
+    r"-\S.*|[A-Za-z0-9][A-Za-z0-9._-]*\s*(\[[^\]]*\]\s*)?(([@<>!~;(]|==|--[a-z]).*)?|\S+://\S+|\.\S*"
     r"|\S*/\S+\.(whl|tar\.gz|zip)"
 )
 _COMMENT = re.compile(r"(^|\s)#.*")

@@ -17,6 +17,7 @@ from ..knowledge.channels import SUBDIRS
 from ..text import shown
 from .environment_yml import EnvironmentFile
 from .reading import MOST_VALUES, Reading, node_at, pairs_at
+from .spack_yaml import spec_bounds
 
 _LIST, _LOCK = "specs", "concrete_specs"
 _BEGIN = f'{{"{_LIST}":'
@@ -32,7 +33,7 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
         place = _place(record.place, source)
         for holder in filter(None, (record, pairs_at(record, "compiler"))):
             name, version = reading.text(holder, "name"), reading.text(holder, "version")
-            bounds = f"=={version}"
+            bounds = spec_bounds(f"@={version}") or f"=={version}"
             if name and software.setdefault(name, bounds) != bounds:
                 text = f"{shown(name)} {shown(bounds)} is left out: {software[name]} is before it"
                 reading.note(place, text)

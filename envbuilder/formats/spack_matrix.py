@@ -59,6 +59,10 @@ class _SpecLists:
                 specs += self._matrix(item)
             elif isinstance(item, Scalar):
                 specs += self._spec(item)
+            elif isinstance(item, Pairs) and "specs" in item.index:
+                # A group of specs; an older release has no groups.
+                self.reading.others(item, ("specs",), "group: ")
+                specs += self.expand(node_at(item, "specs"), label)
             else:
                 self.reading.leave_out("an item of specs", item, item.place)
         if len(specs) > MAX_SPECS:

@@ -25,8 +25,15 @@ _SPEC = re.compile(
 )
 _DEPENDENCY = re.compile(r"\^([A-Za-z0-9_][\w-]*)(@=?[\w.,:=-]+)?")
 _COMPILER = re.compile(r"(?<![\w^])%([A-Za-z0-9_][\w-]*)(@=?[\w.,:=-]+)?")
-_MPI = re.compile(r"(open|intel-|intel-oneapi-|cray-)?mpi(ch)?$|mvapich|spectrum-mpi")
+# The packages that provide mpi in spack-packages at 1e8cf059, and intel-mpi, which it had before.
+_MPIS = frozenset(
+    {"cray-mpich", "cray-mvapich2", "fujitsu-mpi", "hpcx-mpi", "intel-mpi", "intel-oneapi-mpi"}
+    | {"mpi-serial", "mpich", "mpilander", "mpitrampoline", "mpt", "msmpi", "mvapich", "mvapich2"}
+    | {"mvapich-plus", "nmad", "openmpi", "spectrum-mpi"}
+)
 _PLAIN = re.compile(r"\d[\w.]*")
+# NCCL 2.22.3-1 and cuDNN 8.9.7.29-12: the number of a build, or a CUDA.
+_BUILD = re.compile(r"(?<=\d)-\d+$")
 _READ = frozenset({"specs", "definitions", "packages"})
 
 
@@ -68,6 +75,8 @@ class _Software:
             self.reading.leave_out(name, settings, package.place)
             return
         for key, value in settings.pairs:
+            if name == "mpi" and key.text == "require" and self._provide_mpi(value):
+                continue
             if key.text in ("version", "require"):
                 self._bind_by(name, value)
             elif key.text == "externals":
@@ -105,13 +114,21 @@ class _Software:
     def _provide(self, providers: Node) -> None:
         """Add the first provider of MPI where no spec is one; note every other provider."""
         for virtual, names in self.reading.pairs(providers, "providers"):
-            first = next(leaves(names), None)
-            is_mpi = virtual.text.rstrip(":") == "mpi" and not any(map(_MPI.match, self.bounds))
-            if first and is_mpi:
-                self.reading.note(first.place, f"mpi is provided by {shown(first.text)}: added")
-                self.add(first.text, first.place)
-            else:
+            if virtual.text.rstrip(":") != "mpi" or not self._provide_mpi(names):
                 self.reading.leave_out(f"provider of {virtual.text}", names, virtual.place)
+
+    def _provide_mpi(self, names: Node) -> bool:
+        """Add the first provider, and note the others; return whether there is none before."""
+        found = list(leaves(names))
+        spec = _parsed(found[0].text) if found else None
+        if spec is None or spec.name not in _MPIS or _MPIS & self.bounds.keys():
+            return False
+        first, *others = found
+        self.reading.note(first.place, f"mpi is provided by {shown(first.text)}: added")
+        self.add(first.text, first.place)
+        for each in others:
+            self.reading.note(each.place, f"provider of mpi is left out: {shown(each.text)}")
+        return True
 
     def _external(self, external: Pairs) -> None:
         text = self.reading.text(external, "spec") or ""
@@ -153,7 +170,7 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
 
 
 def _parsed(text: str) -> _Spec | None:
-    found = _SPEC.fullmatch(text)
+    found = _SPEC.fullmatch(re.sub(r"\s+(?=@)", "", text))
     if not found or not found["name"]:
         return None
     return _Spec(
@@ -171,6 +188,7 @@ def spec_bounds(version: str) -> str | None:
     """Return a version of Spack as bounds: 1.2 is the series, =1.2 the release, 1.2: from it on."""
     text = version.removeprefix("@")
     begin, colon, end = text.partition(":")
+    begin, end = _BUILD.sub("", begin), _BUILD.sub("", end)
     plain = [each for each in (begin.removeprefix("="), end) if each]
     if not plain or "," in text or not all(_PLAIN.fullmatch(each) for each in plain):
         return None

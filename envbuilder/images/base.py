@@ -13,7 +13,7 @@ from typing import NamedTuple, cast, get_args
 
 from ..base import fits
 from ..errors import UsageError
-from ..knowledge.rows import Component
+from ..knowledge.components import Component
 from ..knowledge.terms import Arch, PlainVersion
 from ..model.base_image import BaseImage, VendorPackage
 from ..model.site import DEBIAN_ARCHES, Interpreter, Site, SiteFacts, Snapshot, SystemComponent

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ..base import Line, VariableName, fits
 from ..knowledge.channels import CHANNEL_ORIGINS
+from ..knowledge.components import Component
 from ..knowledge.conditions import Value
-from ..knowledge.rows import Component
 from ..knowledge.terms import Origin
 from ..knowledge.wheels import is_build_tag
 from ..machine.mpi import COMPONENTS

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
 
-from .matching import rows, subjects
+from .matching import ranges, rows, subjects
 from .ranges import ANY_VERSION, series, sort_key, version
-from .rows import Advisory, Coupling, Knowledge, Ranges, Row, Selector
+from .rows import Coupling, Knowledge, Ranges, Row
 
 MAX_DAYS = 180
 """Days after which knowledge counts as old."""
@@ -44,27 +44,14 @@ def is_confirmed(release: str, limit: str) -> bool:
 
 def open_ends(row: Row, knowledge: Knowledge) -> tuple[str, ...]:
     """Return the components of which a row means all later releases, if releases are recorded."""
-    given: dict[str, Ranges] = {}
-    if isinstance(row, Advisory | Coupling):
-        chosen = row.beside if isinstance(row, Advisory) else row.given
-        for name, selection in chosen.items():
-            given[name] = selection.range if isinstance(selection, Selector) else selection
-    if not isinstance(row, Coupling):
-        name, ranges = next(iter(_own_ranges(row).items()))
-        # '*' beside a component that is there already only states its origins.
-        given[name] = ranges
+    # Which releases are needed holds for those of the others.
     return tuple(
         name
-        for name, ranges in given.items()
-        if _is_open(ranges) and recorded_releases(knowledge, name)
+        for name, bounds in ranges(row).items()
+        if not (isinstance(row, Coupling) and name not in row.given)
+        and _is_open(bounds)
+        and recorded_releases(knowledge, name)
     )
-
-
-def _own_ranges(row: Row) -> dict[str, Ranges]:
-    if isinstance(row, Advisory):
-        return {row.component: row.affected}
-    name, words = next(iter(subjects(row).items()))
-    return {name: tuple(words.split(" or "))}
 
 
 def _is_open(ranges: Ranges) -> bool:

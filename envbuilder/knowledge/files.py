@@ -9,38 +9,28 @@ from pydantic import Field
 
 from ..base import Day, Document, Line, Name, VariableName
 from .channels import Channel, SourceTrees
+from .components import Component, CudaDriver, Existing, Release, WheelBuild
 from .log_sources import LibraryName, LogSource
-from .rows import (
-    STEMS,
-    Advisory,
-    Component,
-    Coupling,
-    CudaDriver,
-    Existing,
-    Flag,
-    FlagRule,
-    Generation,
-    Release,
-    ToolchainKind,
-    WheelBuild,
-)
+from .rows import STEMS, Advisory, Coupling, Flag, FlagRule, Generation, ToolchainKind
 from .symptoms import Symptom
 from .terms import PlainVersion
 
 
-class Components(Document):
+class _KnowledgeDocument(Document):
     schema_: Literal[1] = Field(alias="schema")
+
+
+class Components(_KnowledgeDocument):
     components: dict[Name, Component]
 
 
-class Versions(Document):
+class Versions(_KnowledgeDocument):
     """The known releases, as of *recorded*.
 
     ``releases``: releases on the Python package index, with the facts that an installer needs;
     ``existing``: releases of all other components. ``builds``: what wheels contain.
     """
 
-    schema_: Literal[1] = Field(alias="schema")
     recorded: Day
     source: Line
     releases: dict[Name, tuple[Release, ...]] = Field(default_factory=dict)
@@ -53,58 +43,39 @@ class Versions(Document):
     )
 
 
-class Symptoms(Document):
-    schema_: Literal[1] = Field(alias="schema")
+class Symptoms(_KnowledgeDocument):
     symptoms: tuple[Symptom, ...]
 
 
-class LogSources(Document):
-    schema_: Literal[1] = Field(alias="schema")
+class LogSources(_KnowledgeDocument):
     log_sources: tuple[LogSource, ...] = Field(alias="sources")
 
 
-class Libraries(Document):
-    schema_: Literal[1] = Field(alias="schema")
+class Libraries(_KnowledgeDocument):
     library_names: tuple[LibraryName, ...] = Field(alias="libraries")
 
 
-class Advisories(Document):
-    schema_: Literal[1] = Field(alias="schema")
+class Advisories(_KnowledgeDocument):
     advisories: tuple[Advisory, ...]
 
 
-class Couplings(Document):
-    schema_: Literal[1] = Field(alias="schema")
+class Couplings(_KnowledgeDocument):
     couplings: tuple[Coupling, ...]
 
 
-class Toolchains(Document):
-    schema_: Literal[1] = Field(alias="schema")
+class Toolchains(_KnowledgeDocument):
     kinds: dict[Line, ToolchainKind]
     generations: dict[Line, Generation]
 
 
-class Flags(Document):
-    schema_: Literal[1] = Field(alias="schema")
+class Flags(_KnowledgeDocument):
     flags: dict[VariableName, Flag]
     flag_rules: tuple[FlagRule, ...] = Field(alias="rules")
 
 
-FILES: Mapping[str, type[Document]] = dict(
-    zip(
-        STEMS,
-        (
-            Components,
-            Versions,
-            Symptoms,
-            Advisories,
-            Couplings,
-            Toolchains,
-            Flags,
-            LogSources,
-            Libraries,
-        ),
-        strict=True,
-    )
+_KINDS: tuple[type[Document], ...] = (
+    *(Components, Versions, Symptoms, Advisories, Couplings, Toolchains, Flags),
+    *(LogSources, Libraries),
 )
+FILES: Mapping[str, type[Document]] = dict(zip(STEMS, _KINDS, strict=True))
 """The kind of each file by its stem. A field that Knowledge has too is a section of it."""

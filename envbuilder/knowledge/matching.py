@@ -36,6 +36,19 @@ def subjects(row: Row) -> dict[str, str]:
     return {row.runtime: _words(row.range)} if isinstance(row, FlagRule) else {}
 
 
+def ranges(row: Row) -> dict[str, Ranges]:
+    """Return the components that a row speaks of, each with its ranges; its own one last."""
+    chosen: dict[str, Selection] = {}
+    own: dict[str, Ranges] = {}
+    if isinstance(row, Advisory):
+        chosen, own = row.beside, {row.component: row.affected}
+    elif isinstance(row, Coupling):
+        chosen = {**row.needs, **row.given}
+    elif isinstance(row, FlagRule):
+        own = {row.runtime: row.range}
+    return {n: one.range if isinstance(one, Selector) else one for n, one in chosen.items()} | own
+
+
 def _all_words(selections: Mapping[str, Selection]) -> dict[str, str]:
     return {name: selection_words(each) for name, each in selections.items()}
 

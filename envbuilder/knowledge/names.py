@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..target_tools.names import normalize
-from .rows import Component
+from .components import Component
 
 # Words that sort modules and name no software: EasyBuild's module classes (easybuild/tools/
 # config.py), those of sites, systems and architectures (Spack's {architecture}).
@@ -56,7 +56,7 @@ _ORDER = ("gcc", "llvm", "aocc", "cuda", "rocm", "python")
 # Bright's word for Ethernet and InfiniBand, mlnx the build of NVIDIA's (Mellanox's) drivers, which
 # are called ofed and mofed too. gcc-native and cray-mpich-ucx are of Cray.
 _NEUTRAL = re.compile(
-    r"64|bin|binary|compilers|cpu|default|ge|geib|gpu|ib|latest|mlnx|m?ofed\d*|native|nogpu|ofi"
+    r"64|bin|binary|compilers?|cpu|default|ge|geib|gpu|ib|latest|mlnx|m?ofed\d*|native|nogpu|ofi"
     r"|opa|opt|opx|release|roce|shared|static|toolkit|ucx"
 )
 # Modules of EasyBuild beside those of the components that their names begin with.
@@ -78,6 +78,13 @@ _TOOLCHAIN = re.compile(
 )
 # CUDA/8.0.61_375.26: its installer is named after a driver too, which is of release 300 or later.
 _TWO_RELEASES = re.compile(r"^[^/a-z]*\d_(?![3-9]\d\d\.)\d")
+
+
+# Intel's tools as Bright names them, behind the bits and the year of their suite.
+_INTEL = (
+    (re.compile(r"^intel/compiler/(?:32|64)/20\d\d/"), "intel-compilers/"),
+    (re.compile(r"^intel/mpi/(?:32|64)/(20\d\d)/"), r"intel-mpi/\1."),
+)
 
 
 def package_names(components: Mapping[str, Component]) -> dict[str, str]:
@@ -106,6 +113,8 @@ def read_name(name: str, aliases: Mapping[str, str]) -> NameReading | None:
     *aliases*: components by the words that mean them, in lower case. Each word before the release
     has to be understood: ``tensorflow-probability/0.12`` is not TensorFlow.
     """
+    for pattern, text in _INTEL:
+        name = pattern.sub(text, name)
     parts = name.lower().split("/")
     if _TWO_RELEASES.search(parts[-1]):
         return None
@@ -166,6 +175,9 @@ def _readings(
         if not words.releases and own in facts:
             words.releases.append(facts.pop(own))
             facts.pop("compiler" if own == "compiler_version" else own, None)
+        elif facts.get("compiler") == component:
+            # aocc/aocc-compiler-2.1.0
+            del facts["compiler"]
         if component == "cudnn" and "-" in words.suffix:
             # cudnn/9.2.0.82-12 of Spack's wheels.
             facts.setdefault("cuda", words.suffix[1:])
@@ -177,6 +189,9 @@ def _readings(
 
 
 def _is_release(component: str, release: str) -> bool:
+    # intel/2019b is a toolchain, nvhpc_2022_221 of another numbering.
+    if _GENERATION.fullmatch(release) or (component == "nvhpc" and "." not in release):
+        return False
     return component not in _DATED or _DATE.match(release) is None
 
 

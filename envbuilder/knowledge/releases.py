@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from packaging.specifiers import InvalidSpecifier
 
+from .components import Release
 from .ranges import ANY_VERSION, matches, series, sort_key
-from .rows import Release
 
 # What tells one glibc from another: its releases are 2.17, 2.28, ...
 _GLIBC_PARTS = 2

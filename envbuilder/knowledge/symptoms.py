@@ -70,6 +70,10 @@ class Symptom(Document):
         description="Condition over facts in the log, such as nccl.version < '2.15'. If it is "
         "false, this is not the cause; if it is true, it is a second fact.",
     )
+    refutes: tuple[Line, ...] = Field(
+        default=(),
+        description="Symptoms and advisories that do not count in a log that contains this one.",
+    )
     sources: tuple[Line, ...] = Field(default=(), description="Pages that state it.")
     repeated: int = Field(default=1, ge=1, description="How often the log must contain it.")
 

@@ -27,7 +27,7 @@ from ..knowledge.artifacts import (
     Wheel,
     tree_file,
 )
-from ..knowledge.rows import Component
+from ..knowledge.components import Component
 from ..model.plan import Lock, Plan, SourceBuild
 from ..model.recipe import Recipe
 from ..target_tools.files import file_name, sha256_of

@@ -127,7 +127,8 @@ class SiteFinding(Document):
     ``modules-out-of-reach``: those of MODULEPATH, as its module system does not work.
     ``uncompared-release``: the release of *component* is compared with no range.
     ``unknown-modules``: *modules* look like an MPI, a compiler or a GPU stack and are unknown.
-    ``unknown-value``: no row reads a value of the site's facts.
+    ``unknown-value``: no row reads a value of the site's facts. ``no-compiler``: sources are
+    compiled, and the stack has no compiler.
     """
 
     kind: Literal[
@@ -139,6 +140,7 @@ class SiteFinding(Document):
         "uncompared-release",
         "unknown-modules",
         "unknown-value",
+        "no-compiler",
     ]
     reason: str
     component: Name | None = None

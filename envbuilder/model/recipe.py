@@ -157,7 +157,8 @@ class Runtime(Document):
     aliases: Annotated[tuple[AliasName, ...], _once("alias")] = Field(
         default=(),
         description="Further names under which programs can import the bundled runtime: horovod, "
-        "for programs that import horovod.torch or horovod.tensorflow without Horovod.",
+        "for programs that import horovod.torch or horovod.tensorflow without Horovod; ddl, for "
+        "those that import IBM's ddl.",
     )
     source: Line | None = Field(
         default=None,

@@ -11,7 +11,7 @@ from .plan import Proof, SourceBuild
 from .site import SiteLauncher
 
 if TYPE_CHECKING:
-    from ..knowledge.rows import Component, HorovodPart
+    from ..knowledge.components import Component, HorovodPart
 
 ApiLauncher = Callable[[Api], SiteLauncher | None]
 """Returns the launcher that the programs of an API bring along, where it can start the ranks: no

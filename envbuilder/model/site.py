@@ -230,6 +230,11 @@ class SiteCI(Document):
     image: ImageCI | None = Field(
         default=None, description="Images to build as well (default: none)."
     )
+    record: tuple[Line, ...] = Field(
+        default=(),
+        description="Sources of a weekly job that runs `envbuild knowledge record`: URLs of git "
+        "repositories, which it clones, and of package indexes (.../simple).",
+    )
 
 
 class SiteImage(Document):

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from ..base import fits
 from ..inspect.facts import DEBIAN, Environment, InstalledDistribution
 from ..inspect.stack import InstalledStack
+from ..knowledge.components import Component
 from ..knowledge.ranges import VersionRange
-from ..knowledge.rows import Component
 from ..model.runtime import Runtimes, own_component
 from ..target_tools.names import normalize
 from ..text import shown

@@ -10,7 +10,7 @@ from ..base import ModuleName, fits
 from ..inspect.facts import Environment
 from ..inspect.library_homes import CUDA, NCCL, LibraryHome, release_of
 from ..inspect.loaded import loaded, loaded_mpis
-from ..knowledge.rows import Component
+from ..knowledge.components import Component
 from ..machine.host import LocalMachine
 from ..machine.mpi import COMPONENTS
 from ..target_tools.files import is_below, open_regular

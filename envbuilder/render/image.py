@@ -16,9 +16,10 @@ from pydantic import Field
 from .. import data
 from ..base import Document, Line, Name
 from ..errors import UsageError
+from ..knowledge.components import Release
 from ..knowledge.ranges import matches, series, series_text
 from ..knowledge.releases import glibc_suffices, runs
-from ..knowledge.rows import Knowledge, Release
+from ..knowledge.rows import Knowledge
 from ..knowledge.terms import Arch, PlainVersion
 from ..model.backend import PrefixParts
 from ..model.base_image import VendorPackage

@@ -13,6 +13,7 @@ from ..knowledge.conda_order import conda_matches
 from ..knowledge.ranges import ANY_VERSION, matches
 from ..knowledge.releases import fit_text, glibc_suffices
 from ..knowledge.rows import Advisory, Knowledge, Row
+from ..machine.modules.names import key as name_of
 from ..machine.modules.names import statement, unread_modules
 from ..machine.modules.variants import loaded_as
 from ..model.recipe import names_module
@@ -34,6 +35,7 @@ ALL_CONFLICTS = 20
 
 _SECONDS = 20.0
 
+_MOST_PYTHONS = 5
 _LAWS = {
     "generations": "all components of a stack belong to one toolchain generation",
     "replaces": "a release replaces another one only within its ABI series and generation",
@@ -226,15 +228,34 @@ def one_provider(role: str, knowledge: Knowledge) -> str:
 
 def _fits(inputs: ProblemInputs, component: str) -> str:
     """Return for which Pythons the releases are that the lines admit."""
-    admitted = {
-        each.version
-        for want in inputs.problem.wants
-        for each in inputs.pool.of(want.component)
-        if want.component == component and each.id in want.allowed
-    }
     recorded = inputs.request.knowledge.releases.get(component, ())
+    admitted = _admitted(inputs, component)
     text = fit_text(component, [each for each in recorded if each.version in admitted])
-    return f": {text}" if text else ""
+    pythons = ", ".join(_admitted(inputs, "python")[:_MOST_PYTHONS])
+    return f": {text}; available: Python {pythons}" if text and pythons else ""
+
+
+def _admitted(inputs: ProblemInputs, component: str) -> list[str]:
+    """Return the releases of a component that all its lines admit, the newest first."""
+    wants = [want for want in inputs.problem.wants if want.component == component]
+    candidates = sorted(inputs.pool.of(component), key=lambda each: each.rank)
+    admitted = (each for each in candidates if all(each.id in want.allowed for want in wants))
+    return list(dict.fromkeys(each.version for each in admitted))
+
+
+def _two_releases(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator[str]:
+    """Yield, for one name of modules, what two lines load in different releases."""
+    loading: dict[str, dict[str, str]] = {}
+    refs = {each.of for each in members}
+    for want in inputs.problem.wants if any(ref.is_law for ref in refs) else ():
+        modules = {inputs.candidate(name).module or "" for name in want.allowed}
+        if want.ref in refs and len(modules) == 1 and all(modules):
+            for loaded in sorted(inputs.index.with_loads(tuple(modules))):
+                by_module = loading.setdefault(name_of(loaded_as(loaded)), {})
+                by_module.setdefault(loaded_as(loaded), loaded_as(*modules))
+    several = [each for each in loading.values() if len(set(each.values())) > 1]
+    for each in several[:1]:
+        yield ", ".join(one if one == by else f"{by} loads {one}" for one, by in each.items())
 
 
 def _subject(row: Row) -> str:
@@ -256,6 +277,7 @@ def _want_member(inputs: ProblemInputs, of: Assumption) -> Member:
 
 def _nothing_there(inputs: ProblemInputs, members: Sequence[Member]) -> Iterator[str]:
     """Say of each line which modules are unread; if nothing fulfils it, what there is instead."""
+    yield from _two_releases(inputs, members)
     wants = _without_candidates(inputs)
     components = inputs.request.knowledge.components
     all_unread = unread_modules(inputs.index.modules.values(), components)

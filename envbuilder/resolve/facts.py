@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from ..knowledge.components import Component
 from ..knowledge.conditions import NO_LIBRARY, Lookup, Value
-from ..knowledge.rows import Component
 from ..model.recipe import Recipe
 from ..model.runtime import CollectiveRuntime
 from ..model.site import SiteFacts

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from ..knowledge.components import Need
 from ..knowledge.ranges import matches
-from ..knowledge.rows import Knowledge, Need
+from ..knowledge.rows import Knowledge
 from ..machine.modules.names import provided_by_name, stems
 from ..model.recipe import Recipe
 from ..model.runtime import Runtimes

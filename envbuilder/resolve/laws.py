@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ..knowledge.components import Release
 from ..knowledge.releases import admits, fit_text, glibc_suffices, has_wheels_for
-from ..knowledge.rows import Coupling, Knowledge, Release
+from ..knowledge.rows import Knowledge
 from .explain import one_provider
 from .facts import Facts
 from .pool import Pool
 from .problem import Candidate, Rule
-from .rules import GroundRule
+from .rules import GroundRule, rule_row
 
 _INDEX = "recipes/knowledge/versions.yaml"
 
@@ -76,14 +77,5 @@ def _of_release(
 
 
 def _law(name: str, slots: tuple[frozenset[str], ...], summary: str, fix: str | None) -> GroundRule:
-    row = Coupling.model_construct(
-        id=name,
-        severity="error",
-        summary=summary,
-        fix=fix,
-        evidence="derived",
-        sources=(_INDEX,),
-        given={},
-        needs={},
-    )
-    return GroundRule(Rule(f"{name}: {summary}", name, hard=True, slots=slots), row)
+    rule = Rule(f"{name}: {summary}", name, hard=True, slots=slots)
+    return GroundRule(rule, rule_row(name, summary, fix, (_INDEX,)))

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping
 
 from ..knowledge.names import read_name
 from ..knowledge.ranges import series
-from ..knowledge.rows import Coupling
 from .names import Names
 from .pool import Pool
 from .problem import Candidate, Rule
-from .rules import GroundRule
+from .rules import GroundRule, rule_row
 
 NAME_ROWS: Mapping[str, str] = {
     "NAME-CUDA": "a module was built with another CUDA, by its name",
@@ -74,15 +73,9 @@ def _rules(
         return
     name = f"NAME-{tool.upper()}"
     key = f"{name}:{of_tool}"
-    row = Coupling.model_construct(
-        id=name,
-        severity="error",
-        summary=f"the name of the module states that it was built with {tool} {of_tool}",
-        fix=f"{tool} {of_tool}, or another module",
-        evidence="derived",
-        sources=("the name of the module",),
-        given={stated[0].component: "*"},
-        needs={tool: f"=={of_tool}.*"},
-    )
+    summary = f"the name of the module states that it was built with {tool} {of_tool}"
+    words = {"given": {stated[0].component: "*"}, "needs": {tool: f"=={of_tool}.*"}}
+    fix = f"{tool} {of_tool}, or another module"
+    row = rule_row(name, summary, fix, ("the name of the module",), **words)
     rule = Rule(key, name, hard=True, slots=(frozenset(each.id for each in stated), others))
     yield GroundRule(rule, row, reason=allow.get(name))

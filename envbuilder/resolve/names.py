@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..knowledge.rows import Component, Generation, ToolchainKind
+from ..knowledge.components import Component
+from ..knowledge.rows import Generation, ToolchainKind
 from ..machine.modules.names import provided_by_name, stems
 from ..model.site import StatedModule
 

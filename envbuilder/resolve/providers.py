@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ..knowledge.channels import CHANNEL_ORIGINS, CondaPackage
+from ..knowledge.components import Component
 from ..knowledge.conda_order import conda_key
 from ..knowledge.conditions import Value
 from ..knowledge.ranges import sort_key
 from ..knowledge.releases import admits, has_wheels_for, runs_on
-from ..knowledge.rows import Component
 from ..knowledge.terms import Origin
 from ..knowledge.wheels import WheelFacts, index_tag, wheel_facts
 from ..machine.modules.names import key

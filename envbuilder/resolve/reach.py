@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
+from ..knowledge.components import Component
 from ..knowledge.ranges import series_text
-from ..knowledge.rows import Component
 from ..machine.modules.names import key, stem
 from ..machine.modules.variants import NO_PARENTS, clash, loaded_as
 from ..model.site import StatedModule

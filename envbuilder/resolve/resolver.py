@@ -90,7 +90,7 @@ def _resolution(inputs: ProblemInputs, stack: Stack) -> Resolution:
         site_findings=(
             *unused_modules(inputs, stack, chosen),
             *uncompared_releases((*chosen, *of_modules)),
-            *unknown_site(inputs, (*chosen, *tools), bool(builds)),
+            *unknown_site(inputs, (*chosen, *of_modules, *tools), bool(builds)),
         ),
         build_pins=(*tools, *build_tools(inputs.request, builds, (*chosen, *tools))),
         brought=of_modules,

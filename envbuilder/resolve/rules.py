@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..knowledge.ageing import confirmed_releases, is_confirmed
 from ..knowledge.conditions import Condition, Lookup, Value
@@ -29,6 +29,16 @@ _GPU_FACTS = frozenset({"gpu", "driver"})
 def row_id(name: str) -> str:
     """Return the id of a rule's row: several rules of one id have words behind it."""
     return name.partition(":")[0]
+
+
+def rule_row(
+    name: str, summary: str, fix: str | None, sources: tuple[str, ...], **more: Any
+) -> Coupling:
+    """Return the row of a rule over facts, which no file has: an error, without a condition."""
+    words: dict[str, Any] = {"evidence": "derived", "given": {}, "needs": {}, **more}
+    return Coupling.model_construct(
+        id=name, severity="error", summary=summary, fix=fix, sources=sources, **words
+    )
 
 
 class GroundRule(NamedTuple):

@@ -66,6 +66,12 @@ def unknown_site(
         "GPU stack": not for_cpus,
         "compiler": compiles and origins.get("gcc") != "module",
     }
+    if compiles and "gcc" not in origins:
+        yield SiteFinding(
+            kind="no-compiler",
+            reason="no compiler is stated: the c++ of the machine that builds compiles the sources",
+            fix="add gcc to the stack of the recipe",
+        )
     if any(looked_for.values()):
         knowledge, modules = inputs.request.knowledge, inputs.index.modules.values()
         found = unknown_stacks(modules, knowledge.components, knowledge.kinds)

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..knowledge.channels import CHANNEL_ORIGINS
+from ..knowledge.components import Release
 from ..knowledge.conditions import Value
 from ..knowledge.names import package_names
 from ..knowledge.ranges import sort_key
-from ..knowledge.rows import Advisory, Coupling, Knowledge, Release
+from ..knowledge.rows import Advisory, Coupling, Knowledge
 from ..knowledge.terms import GpuVendor
 from ..knowledge.wheels import WheelFacts, has_code_for, needed_driver, vendor_of
 from ..target_tools.names import normalize
 from .facts import Facts
 from .pool import Pool, fits
 from .problem import Candidate, Rule
-from .rules import GroundRule
+from .rules import GroundRule, rule_row
 
 WHEEL_ROWS: Mapping[str, str] = {
     "WHEEL-DRIVER": "the CUDA of a wheel needs a newer driver",
@@ -103,17 +104,8 @@ def _releases_of(row: Advisory | Coupling, pool: Pool) -> frozenset[str]:
 
 
 def _rule(draft: _WheelRule, reason: str | None, silent: bool) -> GroundRule:
-    row = Coupling.model_construct(
-        id=draft.id,
-        severity="error",
-        summary=draft.summary,
-        fix=draft.fix,
-        evidence="source-statement",
-        sources=draft.sources,
-        given={},
-        needs={},
-        unknown="info",
-    )
+    words: dict[str, Any] = {"evidence": "source-statement", "unknown": "info"}
+    row = rule_row(draft.id, draft.summary, draft.fix, draft.sources, **words)
     name = f"{draft.id}: {draft.summary}"
     hard = not draft.unknown and not silent
     rule = Rule(name, name, hard, slots=draft.slots, can_waive=draft.can_waive)
@@ -358,18 +350,10 @@ def _finding(
     sources = (f"recipes/knowledge/versions.yaml, releases of {component}",)
     if id_ == "WHEEL-LIBRARY":
         doubles = " and ".join(sorted({candidate.locator for candidate in contradicting}))
-        return _WheelRule(
-            id_,
-            slots,
-            f"{wheel} bring{'' if several else 's'} {distribution}, and {doubles} would install "
-            "the same files",
-            f"{distribution} {constraint}, or another {component}",
-            sources,
-        )
+        summary = f"{wheel} bring{'' if several else 's'} {distribution}, and {doubles} would "
+        summary += "install the same files"
+    else:
+        summary = f"{wheel} require{'' if several else 's'} {distribution} {constraint}"
     return _WheelRule(
-        id_,
-        slots,
-        f"{wheel} require{'' if several else 's'} {distribution} {constraint}",
-        f"{distribution} {constraint}, or another {component}",
-        sources,
+        id_, slots, summary, f"{distribution} {constraint}, or another {component}", sources
     )

@@ -15,7 +15,7 @@ TRAITS = RuntimeTraits(
     package="distributed_dl_training",
     needs={"numpy": "*", "mpi4py": "*", "mpi": "*"},
     build_needs={"flit-core": ">=3.2"},
-    aliases=("horovod",),
+    aliases=("ddl", "horovod"),
     launcher="distributed-dl-trainingrun",
     gloo_with="pytorch",
 )
@@ -27,7 +27,7 @@ def proofs(inputs: ProofInputs) -> Iterator[Proof]:
     """Yield its own proof over MPI, and those of the programs that find it under an alias."""
     if inputs.launcher:
         yield Proof(api="numpy", transport="mpi", launcher=inputs.launcher)
-    if inputs.aliases:
+    if "horovod" in inputs.aliases:
         parts = horovod.bindings(inputs.known).items()
         names = [part.name for name, part in parts if part.bundled and name in inputs.components]
         without = {} if TRAITS.gloo_with in inputs.components else {"HOROVOD_WITHOUT_GLOO": "1"}

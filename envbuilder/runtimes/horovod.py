@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import cast, get_args
 
-from ..knowledge.rows import Component, HorovodPart
+from ..knowledge.components import Component, HorovodPart
 from ..knowledge.terms import Api, Transport
 from ..model.plan import Proof
 from ..model.runtime import BuildTraces, FlagMeaning, ProofInputs, RuntimeTraits

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from ..knowledge.components import Collectives, Component, HorovodPart
 from ..knowledge.ranges import matches
-from ..knowledge.rows import Collectives, Component, HorovodPart
 from ..model.plan import Proof
 from ..model.runtime import BuildTraces, FlagMeaning, ProofInputs
 

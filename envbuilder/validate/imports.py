@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..inspect.facts import OWN, Environment
 from ..inspect.observation import seen
-from ..knowledge.rows import Component
+from ..knowledge.components import Component
 from ..machine.host import ask, first_line, is_file
 from ..model.validation import Finding
 from ..target_tools.names import normalize

@@ -13,9 +13,9 @@ from ..inspect.facts import Environment, arch_of
 from ..inspect.observation import seen
 from ..inspect.stack import InstalledStack
 from ..knowledge.channels import CHANNEL_ORIGINS
+from ..knowledge.components import Component
 from ..knowledge.conda_order import conda_matches
 from ..knowledge.ranges import matches
-from ..knowledge.rows import Component
 from ..machine.modules.names import version_part
 from ..model.recipe import Recipe
 from ..model.runtime import Runtimes

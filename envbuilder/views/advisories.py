@@ -98,15 +98,12 @@ def recorded(value: RecordResult) -> Iterator[str]:
     yield f"releases: {value.releases}, new: {value.new_releases}"
     if value.statements:
         counts = ", ".join(f"{name}: {count}" for name, count in value.statements.items())
-        yield from filled("", f"statements of Spack about two components: {counts}", 2)
+        yield from filled("", f"statements: {counts}", 2)
     if value.shipped:
         yield f"combinations that EasyBuild ships: {value.shipped}"
-    yield from ("", "contradictions:") if value.contradictions else ()
-    yield from (f"  {each}" for each in value.contradictions)
-    yield from ("", "not read:") if value.unread else ()
-    yield from (f"  {each}" for each in value.unread)
-    yield from ("", "rows to confirm:") if value.outdated else ()
-    yield from (f"  {each}" for each in value.outdated)
+    sections = {"contradictions:": value.contradictions, "not read:": value.unread}
+    for title, texts in {**sections, "rows to confirm:": value.outdated}.items():
+        yield from ("", title, *(f"  {each}" for each in texts)) if texts else ()
     yield from ("", "written:") if value.written else ("nothing to write",)
     yield from (f"  {each}" for each in value.written)
 

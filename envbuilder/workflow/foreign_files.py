@@ -13,7 +13,8 @@ from ..documents.library import NAME
 from ..errors import DocumentError, Problem, UsageError
 from ..files import write_atomically
 from ..formats.foreign import ForeignFile, losses_of_lock, read_foreign
-from ..formats.recipe import KnownNames, recipe_name, recipe_text
+from ..formats.recipe import recipe_name, recipe_text
+from ..formats.recipe_draft import KnownNames
 from ..knowledge.channels import SUBDIRS
 from ..knowledge.entries import check_choice
 from ..knowledge.names import package_names

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..documents.site_choice import ChosenSite
 from ..errors import UsageError
-from ..knowledge.rows import Component
+from ..knowledge.components import Component
 from ..launching.launchers import LAUNCHERS, launch_line, launch_words, own_launcher, site_shape
 from ..launching.schedulers import SCHEDULERS
 from ..model.evidence import LaunchRecord

@@ -13,10 +13,11 @@ from ..documents.source import MAX_BYTES, source_of
 from ..errors import Place, UsageError
 from ..formats.environment_yml import EnvironmentFile
 from ..formats.foreign import ForeignFile, read_foreign, read_text
+from ..formats.markers import applies
 from ..formats.match_spec import parse
 from ..knowledge.channels import SUBDIRS
+from ..knowledge.components import Component
 from ..knowledge.names import package_names
-from ..knowledge.rows import Component
 from ..knowledge.terms import Origin
 from ..machine.modules.names import provided_by_name, stems, unread_modules
 from ..model.site import StatedModule
@@ -63,10 +64,15 @@ def load_software(file: Path, pipe: BinaryIO, context: Context) -> ComponentList
     """
     found = _read(file, pipe, context)
     components = context.knowledge.components
-    listed = list(_listed(found.asked, components))
+    listed = list(_listed(found, components))
     unread = [f"{each.place}: not read: {shown(each.text)}" for each in _unread(listed)]
-    for line in (*found.notes, *unread, *_unread_modules(found.asked, components))[:_MOST_LINES]:
+    called = _STDIN if str(file) == "-" else shown(str(file))
+    lines = (*unread, *_unread_modules(found.asked, components), *found.notes)
+    for line in lines[:_MOST_LINES]:
         context.reporter.warn(line)
+    if len(lines) > _MOST_LINES:
+        more = counted(len(lines) - _MOST_LINES, "more line")
+        context.reporter.warn(f"{called}: {more}; envbuild recipes import shows them all")
     versions: dict[str, str] = {}
     origins: dict[str, Origin] = {}
     distributions: dict[str, str] = {}
@@ -74,6 +80,10 @@ def load_software(file: Path, pipe: BinaryIO, context: Context) -> ComponentList
         if each.component is None or each.version is None:
             continue
         if versions.setdefault(each.component, each.version) != each.version:
+            if ";" in each.text:
+                text = f"{versions[each.component]} is before it; which one depends on the Python"
+                context.reporter.warn(f"{each.place}: not read: {shown(each.text)}: {text}")
+                continue
             raise UsageError(
                 "component.two-versions",
                 f"{each.place}: two versions of {each.component}: {versions[each.component]} and "
@@ -87,7 +97,7 @@ def load_software(file: Path, pipe: BinaryIO, context: Context) -> ComponentList
             distributions.setdefault(each.component, normalize(each.name))
     others = sum(each.component is None for each in listed)
     context.reporter.say(
-        f"{found.asked.name or shown(str(file))}: {found.form}: "
+        f"{found.asked.name or called}: {found.form}: "
         f"{counted(len(versions), 'component')}, {counted(others, 'other package')}"
     )
     return ComponentList(versions, origins, distributions)
@@ -100,8 +110,9 @@ def _read(file: Path, pipe: BinaryIO, context: Context) -> ForeignFile:
     return read_text(source_of(pipe.read(MAX_BYTES), _STDIN), None, own, lambda _: None)
 
 
-def _listed(asked: EnvironmentFile, components: Mapping[str, Component]) -> Iterator[_FileEntry]:
-    """Yield each package, in the order of the file's sections."""
+def _listed(file: ForeignFile, components: Mapping[str, Component]) -> Iterator[_FileEntry]:
+    """Yield each package, in the order of the file's sections, that its platform needs."""
+    asked = file.asked
     names, modules = package_names(components), stems(components)
 
     def component_of(name: str) -> str | None:
@@ -120,7 +131,7 @@ def _listed(asked: EnvironmentFile, components: Mapping[str, Component]) -> Iter
             )
     for line in asked.pip:
         found = _REQUIREMENT.fullmatch(line)
-        if found:
+        if found and applies(line.partition(";")[2], file.platform) is not False:
             exact = _EXACT.fullmatch(found[2])
             version = exact[1] if exact else None
             yield _FileEntry(place_of(line), line, component_of(found[1]), version, "pip", found[1])

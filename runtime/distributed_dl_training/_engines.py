@@ -57,7 +57,8 @@ def make_engine(comm: Any, settings: Settings) -> Engine:
     if name == "mpi":
         from distributed_dl_training._mpi import MpiEngine
 
-        return MpiEngine(comm, settings.hierarchical > 0, not settings.mpi_threads_disable)
+        threads = not settings.mpi_threads_disable
+        return MpiEngine(comm, settings.hierarchical > 0, threads, settings.nodes_per_rack)
     if name in ("gloo", "nccl"):
         return _over_torch(name)
     from distributed_dl_training._single import SingleEngine

@@ -5,6 +5,10 @@ idea; inside a node memory is faster than any network.  As many ranks of each no
 node has are leaders: each carries its share between the nodes, so that several processes feed the
 network.  Long data goes in chunks: while one travels between nodes the next is reduced inside.
 
+Racks are a third level (DDLT_NODES_PER_RACK), which does the same with the nodes of a rack: each
+share is divided among them, so that every byte travels once for each rack.  There a chunk is
+complete before the next one starts.
+
 It is used where it is asked for (DDLT_HIERARCHICAL_ALLREDUCE=1 or HOROVOD_HIERARCHICAL_ALLREDUCE=1)
 and the job has more than one node and more than one rank on some node.  MPI libraries choose among
 such algorithms themselves, by what they were tuned for, so that it is not the default.
@@ -31,16 +35,21 @@ class _Flight(NamedTuple):
 class Nodes:
     """The communicators of a node's ranks, and of the leaders of one share on all nodes.
 
-    several: whether there are several nodes, and several ranks on one: else this way is no other.
+    several: whether there are several nodes, and several ranks on one or several nodes in a rack:
+        else this way is no other.
     node_comm: of the node's ranks.
     leaders_comm: on the first rank of each node, of these.
     """
 
-    def __init__(self, mpi: Any, comm: Any) -> None:
-        """Split ``comm``; collective."""
+    def __init__(self, mpi: Any, comm: Any, node_comm: Any = None, rack: int = 0) -> None:
+        """Split ``comm``; collective.
+
+        node_comm: of the ranks that are a node; default: those that share memory.
+        rack: number of successive nodes that are a rack; 0: there is no third level.
+        """
         self._mpi = mpi
         rank = comm.Get_rank()
-        self.node_comm = comm.Split_type(mpi.COMM_TYPE_SHARED)
+        self.node_comm = comm.Split_type(mpi.COMM_TYPE_SHARED) if node_comm is None else node_comm
         self.local_rank = int(self.node_comm.Get_rank())
         self.local_size = int(self.node_comm.Get_size())
         smallest = numpy.array([self.local_size], dtype=numpy.int64)
@@ -53,7 +62,13 @@ class Nodes:
         places = numpy.array(between, dtype=numpy.int64)
         self.node_comm.Bcast([places, 2, mpi.INT64_T], root=0)
         self.cross_rank, self.cross_size = int(places[0]), int(places[1])
-        self.several = 1 < self.cross_size < comm.Get_size()
+        has_racks = 1 < rack < self.cross_size
+        self.several = has_racks or 1 < self.cross_size < comm.Get_size()
+        self._racks: Optional[Nodes] = None
+        if has_racks and self._leads:
+            nodes_comm = self.leaders_comm
+            node = nodes_comm.Get_rank()
+            self._racks = Nodes(mpi, nodes_comm, nodes_comm.Split(color=node // rack, key=node))
 
     def allreduce(self, values: Array, datatype: Any, operation: Any) -> None:
         """Reduce ``values`` in place; collective."""
@@ -77,6 +92,9 @@ class Nodes:
         )
         mine[:] = reduced
         if not self._leads or not mine.size:
+            return _Flight(values, shares, None)
+        if self._racks is not None:
+            self._racks.allreduce(mine, datatype, operation)
             return _Flight(values, shares, None)
         target = [mine, mine.size, datatype]
         request = self.leaders_comm.Iallreduce(mpi.IN_PLACE, target, op=operation)
@@ -102,6 +120,8 @@ class Nodes:
         return own
 
     def free(self) -> None:
-        """Free both communicators; collective."""
+        """Free the communicators; collective."""
+        if self._racks is not None:
+            self._racks.free()
         self.leaders_comm.Free()
         self.node_comm.Free()

@@ -99,11 +99,14 @@ class MpiEngine:
     devices = False
     halves = False  # MPI has no float16
 
-    def __init__(self, comm: Any = None, hierarchical: bool = False, threads: bool = True) -> None:
+    def __init__(
+        self, comm: Any = None, hierarchical: bool = False, threads: bool = True, rack: int = 0
+    ) -> None:
         """Take private copies of ``comm`` (see ``init``); collective over its ranks.
 
         hierarchical: let ``_hierarchical`` reduce where that differs; the same on all ranks.
         threads: whether MPI may be called by several threads at a time.
+        rack: number of successive nodes that are a rack, for ``_hierarchical``; 0: not stated.
 
         Raises MPIUnavailableError, TypeError or ValueError (``comm`` is not usable) or
         RuntimeError (MPI is already finalized).
@@ -131,7 +134,7 @@ class MpiEngine:
         self.rank = int(self._data.Get_rank())
         self.size = int(self._data.Get_size())
         self._hierarchical = hierarchical
-        self._nodes = Nodes(mpi, self._data)
+        self._nodes = Nodes(mpi, self._data, rack=rack if hierarchical else 0)
         self.local_rank, self.local_size = self._nodes.local_rank, self._nodes.local_size
         self.cross_rank, self.cross_size = self._nodes.cross_rank, self._nodes.cross_size
         self._shared = self._share()

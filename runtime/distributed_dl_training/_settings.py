@@ -15,6 +15,7 @@ class Settings(NamedTuple):
     stall_check: float = 60.0  # seconds without progress before a report; 0: never
     stall_limit: float = 600.0  # the same before an error, see ``_stall``; 0: never
     hierarchical: int = 0  # 1: where that differs, see ``_hierarchical``; 0: never
+    nodes_per_rack: int = 0  # successive nodes that are a rack, for the same; 0: not stated
     mpi_threads_disable: int = 0  # 1: MPI is started without MPI_THREAD_MULTIPLE
     init_timeout: float = 300.0  # seconds that init waits for ranks that do not join; 0: for ever
     horovod_rules: int = 0  # 1: the compatibility layer has opened the session
@@ -26,6 +27,7 @@ NAMES = {
     "cache_capacity": ("DDLT_CACHE_CAPACITY", "HOROVOD_CACHE_CAPACITY"),
     "stall_check": ("DDLT_STALL_CHECK_TIME_SECONDS", "HOROVOD_STALL_CHECK_TIME_SECONDS"),
     "hierarchical": ("DDLT_HIERARCHICAL_ALLREDUCE", "HOROVOD_HIERARCHICAL_ALLREDUCE"),
+    "nodes_per_rack": ("DDLT_NODES_PER_RACK",),
     "stall_limit": ("DDLT_STALL_SHUTDOWN_TIME_SECONDS", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"),
     "mpi_threads_disable": ("DDLT_MPI_THREADS_DISABLE", "HOROVOD_MPI_THREADS_DISABLE"),
     "init_timeout": ("DDLT_INIT_TIMEOUT_SECONDS", "HOROVOD_GLOO_TIMEOUT_SECONDS"),
@@ -62,7 +64,7 @@ def agree(engine: Engine, settings: Settings) -> Settings:
     """
     if len(set(gather_integers(engine, [settings.horovod_rules]))) > 1:
         raise ValueError("some ranks have called init() of horovod, others that of this package")
-    fields = ("fusion_threshold", "cache_capacity", "hierarchical")
+    fields = ("fusion_threshold", "cache_capacity", "hierarchical", "nodes_per_rack")
     found = gather_integers(engine, [getattr(settings, field) for field in fields])
     for place, field in enumerate(fields):
         values = found[place :: len(fields)]

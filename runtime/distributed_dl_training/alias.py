@@ -1,9 +1,9 @@
-"""Switch on or off that ``import horovod`` means this runtime, for programs written for Horovod.
+"""Switch on or off that ``import horovod`` or ``import ddl`` means this runtime.
 
     python -m distributed_dl_training.alias enable horovod
 
-It is off until somebody asks for it, and it never takes the place of a real Horovod: where one
-is installed ``enable`` refuses, and if one appears later the alias refuses to be imported.
+An alias is off until somebody asks for it, and it never takes the place of a real Horovod or DDL.
+Where one is installed ``enable`` refuses; if one appears later, an import of the alias fails.
 """
 
 import argparse
@@ -17,11 +17,13 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 import distributed_dl_training
 
-NAMES = ("horovod",)
+# The folder of each alias, which goes on ``sys.path``.
+FOLDERS = {"ddl": "_alias_ddl", "horovod": "_alias"}
+NAMES = tuple(sorted(FOLDERS))
 # Horovod's last release; programs compare versions to learn what the API has.
 API_VERSION = "0.28.1"
 MARK = "distributed_dl_training.alias"
-_HOME = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_alias")
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _RULES = "distributed_dl_training._horovod"
 _METADATA = (".dist-info", ".egg-info", ".egg-link")
 
@@ -42,6 +44,27 @@ def version() -> str:
     return f"{API_VERSION}+ddlt.{distributed_dl_training.__version__}"
 
 
+def home(name: str) -> str:
+    """Return the folder of an alias."""
+    return os.path.join(_PACKAGE, FOLDERS[name])
+
+
+def refuse_beside_real(name: str) -> None:
+    """Raise ImportError if a real ``name`` is installed.
+
+    The alias calls it at every import: a folder may have joined sys.path after it was enabled.
+    """
+    real = find_real(name)
+    if real is not None:
+        raise ImportError(
+            f"a real {name} is installed ({real}), and the alias of distributed-dl-training is"
+            " switched on as well"
+            f"\n\nhint: python -m distributed_dl_training.alias disable {name}, or uninstall the"
+            " real one",
+            name=name,
+        )
+
+
 def find_real(name: str, path: Optional[Sequence[str]] = None) -> Optional[str]:
     """Return where a real ``name`` lies, a package or a distribution's metadata, or None.
 
@@ -51,7 +74,7 @@ def find_real(name: str, path: Optional[Sequence[str]] = None) -> Optional[str]:
     folders = [
         folder or os.getcwd()
         for folder in (sys.path if path is None else path)
-        if not _same(folder or os.getcwd(), _HOME)
+        if not _same(folder or os.getcwd(), home(name))
     ]
     for folder in folders:
         found = importlib.machinery.PathFinder.find_spec(name, [folder])
@@ -83,7 +106,7 @@ def _editable(name: str) -> Optional[str]:
             continue
         found = find(name, None)
         origin = None if found is None else found.origin
-        if origin and not str(origin).startswith(_HOME + os.sep):
+        if origin and not str(origin).startswith(home(name) + os.sep):
             return os.path.dirname(str(origin))
     return None
 
@@ -130,7 +153,7 @@ def contents(name: str) -> Dict[str, bytes]:
     """Return what ``enable`` writes, by path."""
     where = place(name)
     # A line that is a folder is put at the end of sys.path.
-    pth = f"# {MARK}: {name}\n{_HOME}\n"
+    pth = f"# {MARK}: {name}\n{home(name)}\n"
     # For sh this is an exec; for Python a string.  A first line with the Python itself would
     # break at 127 characters or a space.
     script = (
@@ -209,10 +232,10 @@ def status_lines(name: str = "horovod") -> List[str]:
     taken = f"import {name} takes nothing"
     if real is not None:
         taken = f"import {name} takes the real one: {real}"
-        if any(_same(folder or os.getcwd(), _HOME) for folder in sys.path):
+        if any(_same(folder or os.getcwd(), home(name)) for folder in sys.path):
             taken += " (or fails and names it, where the alias comes first)"
     elif enabled(name):
-        taken = f"import {name} takes this runtime: {os.path.join(_HOME, name)}"
+        taken = f"import {name} takes this runtime: {os.path.join(home(name), name)}"
     return [f"alias: {state}", taken]
 
 
@@ -234,7 +257,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     """Run the command line; return its exit code (1: refused)."""
     parser = argparse.ArgumentParser(
         prog="python -m distributed_dl_training.alias",
-        description="Make `import horovod` and horovodrun mean this runtime, in this environment.",
+        description="Make `import NAME` and NAMErun mean this runtime, in this environment.",
     )
     parser.add_argument("verb", choices=["enable", "disable", "status"])
     parser.add_argument("name", choices=NAMES)

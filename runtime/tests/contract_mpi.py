@@ -172,9 +172,17 @@ def case_nodes_of_any_shape(t: Framework) -> None:
     size, me = t.hvd.size(), t.hvd.rank()
     chunk, _hierarchical._CHUNK = _hierarchical._CHUNK, 64
     try:
-        # Blocks of two; one rank apart from all others; neighbours apart.
-        for shape in (lambda rank: rank // 2, lambda rank: int(rank == 0), lambda rank: rank % 2):
-            nodes = _hierarchical.Nodes(MPI, OnNodes(MPI.COMM_WORLD, shape(me)))
+        # Blocks of two; one rank apart from all others; neighbours apart; racks of two and three.
+        for shape, rack in (
+            (lambda rank: rank // 2, 0),
+            (lambda rank: int(rank == 0), 0),
+            (lambda rank: rank % 2, 0),
+            (lambda rank: rank, 2),
+            (lambda rank: max(rank - 1, 0), 2),
+            (lambda rank: rank, 3),
+        ):
+            nodes = _hierarchical.Nodes(MPI, OnNodes(MPI.COMM_WORLD, shape(me)), rack=rack)
+            assert (nodes._racks is not None) <= (1 < rack < nodes.cross_size)
             mine = [rank for rank in range(size) if shape(rank) == shape(me)]
             assert (nodes.local_rank, nodes.local_size) == (mine.index(me), len(mine))
             for count in (1, 2, 8, 16, 17, 1000):

@@ -1,4 +1,4 @@
-"""The alias of Horovod, in environments made for it: on, off, and never before a real one."""
+"""The aliases of Horovod and DDL: on, off, and never before a real one."""
 
 import importlib.util
 import json
@@ -33,8 +33,8 @@ class Environment(NamedTuple):
             universal_newlines=True,
         )
 
-    def alias(self, verb: str) -> Any:
-        return self.run("-m", "distributed_dl_training.alias", verb, "horovod")
+    def alias(self, verb: str, name: str = "horovod") -> Any:
+        return self.run("-m", "distributed_dl_training.alias", verb, name)
 
     def files(self) -> Any:
         return sorted(os.listdir(self.packages)), sorted(os.listdir(self.bin))
@@ -120,17 +120,20 @@ def test_environment_with_a_space_in_its_name(tmp_path):
         "horovod-0.28.1.dist-info/METADATA",
         "horovod-0.18.2-py3.6.egg-info/PKG-INFO",
         "horovod.egg-link",
+        "ddl/__init__.py",
+        "ddl-1.5.1.dist-info/METADATA",
     ],
 )
-def test_a_real_horovod_is_never_shadowed(environment, path):
+def test_a_real_one_is_never_shadowed(environment, path):
     write(os.path.join(environment.packages, path), "")
     before = environment.files()
-    done = environment.alias("enable")
+    name = path[:3] if path.startswith("ddl") else "horovod"
+    done = environment.alias("enable", name)
     assert done.returncode == 1 and environment.files() == before
     place = os.path.join(environment.packages, path.split("/")[0])
-    assert f"a real horovod is installed: {place}" in done.stdout
+    assert f"a real {name} is installed: {place}" in done.stdout
     assert "Traceback" not in done.stdout
-    assert f"import horovod takes the real one: {place}" in environment.alias("status").stdout
+    assert f"import {name} takes the real one: {place}" in environment.alias("status", name).stdout
 
 
 def test_a_folder_that_is_no_package_is_no_horovod(environment):
@@ -139,16 +142,27 @@ def test_a_folder_that_is_no_package_is_no_horovod(environment):
     assert environment.run("-c", "import horovod; print(horovod.__file__)").stdout.count("_alias")
 
 
-def test_a_real_horovod_that_comes_later_is_named(environment, tmp_path):
+@pytest.mark.parametrize("name", ["horovod", "ddl"])
+def test_a_real_one_that_comes_later_is_named(environment, tmp_path, name):
     """It joins sys.path behind the alias, as the base's packages may: the import refuses."""
-    assert environment.alias("enable").returncode == 0
-    write(str(tmp_path / "other" / "horovod" / "__init__.py"), "")
+    assert environment.alias("enable", name).returncode == 0
+    write(str(tmp_path / "other" / name / "__init__.py"), "")
     write(os.path.join(environment.packages, "zzz_late.pth"), str(tmp_path / "other") + "\n")
-    done = environment.run("-c", "import horovod")
+    done = environment.run("-c", f"import {name}")
     assert done.returncode == 1
-    assert "ImportError: a real horovod is installed" in done.stdout
-    assert str(tmp_path / "other" / "horovod") in done.stdout
-    assert "takes the real one" in environment.alias("status").stdout
+    assert f"ImportError: a real {name} is installed" in done.stdout
+    assert str(tmp_path / "other" / name) in done.stdout
+    assert "takes the real one" in environment.alias("status", name).stdout
+
+
+@pytest.mark.parametrize(("name", "without"), [("horovod", "ddl"), ("ddl", "horovod")])
+def test_an_alias_enables_no_other(environment, name, without):
+    assert environment.alias("enable", name).returncode == 0
+    assert os.access(os.path.join(environment.bin, f"{name}run"), os.X_OK)
+    assert f"import {name} takes this runtime" in environment.alias("status", name).stdout
+    assert f"import {without} takes nothing" in environment.alias("status", without).stdout
+    done = environment.run("-c", f"import {without}")
+    assert f"No module named '{without}'" in done.stdout
 
 
 def test_files_of_others_stay(environment):

@@ -243,3 +243,35 @@ def test_who_is_absent():
     assert joins.late(1e-9) == [1, 2]
     joins.note(0, b"J")
     assert joins.absent(0.0) is None and joins.late(1e-9) == []
+
+
+def ddlrun(*words):
+    """Return the request that ddlrun makes of a command line."""
+    from distributed_dl_training.launch import _cli, _ddlrun
+
+    joined = _ddlrun.join_words([*words, "--gloo", "true"])
+    options = _cli.make_parser("ddlrun").parse_args(joined)
+    return _cli.understand(options, {}, "ddlrun")
+
+
+def test_ddlrun_starts_a_rank_for_each_accelerator(monkeypatch):
+    from distributed_dl_training.launch import _cli
+
+    monkeypatch.setattr(_cli.importlib.util, "find_spec", lambda name: True)
+    request = ddlrun("-H", "a,b", "-accelerators", "2", "--mpiarg", "-x LANG=C", "--mpiarg", "-v")
+    assert [(place.host, place.local_rank) for place in request.places] == [
+        ("a", 0), ("a", 1), ("b", 0), ("b", 1),
+    ]  # fmt: skip
+    assert request.environ["DDL_OPTIONS"] == "-mode p:2x2x1x1"
+    assert (request.environ["LANG"], request.options.mpi_args) == ("C", "-v")
+    racks = ddlrun("-H", "a,b,c,d", "--accelerators", "6", "--nodes", "2", "--racks", "2")
+    assert racks.environ["DDL_OPTIONS"] == "-mode p:6x2x2x1"
+    assert racks.environ["DDLT_NODES_PER_RACK"] == "2"
+
+
+@pytest.mark.parametrize("words", ["--nodes 3", "--racks 2 --aisles 2", "--accelerators -1"])
+def test_ddlrun_refuses_a_layout_of_other_hosts(words):
+    from distributed_dl_training.launch._hosts import UsageError
+
+    with pytest.raises(UsageError):
+        ddlrun("-H", "a,b", "--accelerators", "1", *words.split())

@@ -65,12 +65,32 @@ def test_monitored_session_of_the_document(ranks: int, tmp_path: "os.PathLike[st
     assert any(name.startswith("model.ckpt-20") for name in os.listdir(tmp_path))
 
 
+def test_saved_models_load_without_the_runtime(
+    tmp_path: "os.PathLike[str]", implementation: str
+) -> None:
+    environ = {"DDLT_TENSORFLOW": implementation}
+    saving = mpi_job(2, "tensorflow_saving.py", str(tmp_path), environ=environ, limit=240)
+    assert saving.code == 0, saving.output
+    loading = mpi_job(1, "tensorflow_loading.py", str(tmp_path), limit=120)
+    assert loading.code == 0 and "loaded 5" in loading.output, loading.output
+
+
 def test_horovod_alias_uses_the_rules_of_horovod() -> None:
     home = os.path.join(os.path.dirname(HERE), "distributed_dl_training", "_alias")
     environ = {"PYTHONPATH": os.pathsep.join([home, os.environ.get("PYTHONPATH", "")])}
     outcome = mpi_job(2, "tensorflow_alias.py", environ=environ, limit=120)
     assert outcome.code == 0, outcome.output
     assert outcome.output.count("averages of integers: 1") == 2, outcome.output
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_ddl_trains_as_its_programs_expect(ranks: int, implementation: str) -> None:
+    home = os.path.join(os.path.dirname(HERE), "distributed_dl_training", "_alias_ddl")
+    path = os.pathsep.join([home, os.environ.get("PYTHONPATH", "")])
+    environ = {"PYTHONPATH": path, "DDLT_TENSORFLOW": implementation}
+    outcome = mpi_job(ranks, "tensorflow_ddl.py", environ=environ, limit=120)
+    assert outcome.code == 0, outcome.output
+    assert outcome.output.count("passed 6") == ranks, outcome.output
 
 
 ORDER = {"DDLT_STALL_CHECK_TIME_SECONDS": "2", "DDLT_STALL_SHUTDOWN_TIME_SECONDS": "6"}

@@ -128,6 +128,12 @@ def test_splits_of_mpi4py() -> None:
     assert pairs == [("0", "0"), ("1", "0"), ("2", "1"), ("3", "1")]
 
 
+@pytest.mark.parametrize("ranks", [2], ids=["gloo-2"])
+def test_saved_models_load_without_the_runtime(ranks: int) -> None:
+    outcome = job("gloo", ranks, "torch_saving.py", modules=TRAINING, limit=120)
+    assert outcome.code == 0 and "loaded 2" in outcome.output, outcome.output
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_training_in_six_steps(engine: str, tmp_path: "os.PathLike[str]") -> None:
     outcome = job(engine, 2, "torch_documents.py", "training", str(tmp_path), modules=TRAINING)

@@ -17,7 +17,7 @@ from envbuilder.conda.cache import ChannelCache
 from envbuilder.conda.contents import Cached, read_channels
 from envbuilder.errors import BuildError
 from envbuilder.knowledge.channels import Channel, CondaPackage, VirtualPackage, Withdrawal
-from envbuilder.knowledge.rows import Component
+from envbuilder.knowledge.components import Component
 from tests.conda_channel import change_record, write_channel
 from tests.serving import serving_by
 

@@ -15,7 +15,7 @@ from envbuilder.conda.engine import Engine
 from envbuilder.conda.solve import ChannelRefusal, solve
 from envbuilder.errors import BuildError, NoSolutionError
 from envbuilder.files import write_atomically
-from envbuilder.knowledge.rows import Component
+from envbuilder.knowledge.components import Component
 from tests.conda_channel import change_record, write_channel
 
 KNOWN = {

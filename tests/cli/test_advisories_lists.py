@@ -137,3 +137,13 @@ def test_a_file_of_any_format_is_checked(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
         done = check("-f", tmp_path / name)
         assert asked(done) == {"horovod==0.21.3", "tensorflow==2.4.1"}, name
+
+
+def test_a_release_for_another_python_is_no_second_one() -> None:
+    text = (
+        "numpy==2.2.6 ; python_version < '3.11'\nnumpy==2.4.2 ; python_version >= '3.11'\n"
+        "torch==2.2.0 ; sys_platform == 'darwin'\ntorch==2.3.0 ; sys_platform == 'linux'\n"
+    )
+    done = check("-f", "-", text=text)
+    assert (done.exit_code in (0, 4), asked(done)) == (True, {"numpy==2.2.6", "pytorch==2.3.0"})
+    assert "standard input:2:1" in done.stderr

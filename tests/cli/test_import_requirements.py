@@ -162,10 +162,11 @@ def test_hashes_and_channels_of_an_explicit_list_are_noted_once(tmp_path: Path) 
 
 def test_hashes_of_a_pylock_and_of_an_easyconfig_are_noted_once(tmp_path: Path) -> None:
     text = 'lock-version = "1.0"\n' + "".join(
-        f'[[packages]]\nname = "{name}"\nversion = "1.0"\nwheels = [{{hashes = {{}}}}]\n'
+        f'[[packages]]\nname = "{name}"\nversion = "1.0"\n'
+        f'wheels = [{{name = "{name}-1.0-py3-none-any.whl", hashes = {{}}}}]\n'
         for name in ("tqdm", "rich")
     )
-    assert imported(tmp_path, "pylock.toml", text)[1] == ["pylock.toml:5:12"]
+    assert imported(tmp_path, "pylock.toml", text)[1] == ["pylock.toml:5:1"]
     text = (
         "name = 'PyTorch'\nversion = '1.10.0'\ntoolchain = SYSTEM\nchecksums = ['0']\n"
         "exts_list = [('torch', '1', {'checksums': ['0']})]\n"
@@ -376,3 +377,22 @@ def test_the_name_of_a_recipe_keeps_the_versions_in_that_of_a_file(tmp_path: Pat
     assert imported(tmp_path, "PyTorch-1.10.0-CUDA-11.3.eb", text)[0]["name"] == (
         "pytorch-1-10-0-cuda-11-3"
     )
+
+
+def test_tables_of_pixi_in_a_project_make_a_recipe_for_conda(tmp_path: Path) -> None:
+    text = (
+        '[project]\nname = "ours"\ndependencies = ["tqdm"]\n[tool.pixi.workspace]\n'
+        'channels = ["conda-forge"]\nplatforms = ["linux-64"]\n[tool.pixi.dependencies]\n'
+        'numpy = { version = ">=1.26", channel = "conda-forge",\n  build = "py*" }\n'
+    )
+    recipe, left_out = imported(tmp_path, "pyproject.toml", text)
+    assert (recipe["backend"], recipe["packages"]) == ("conda", ["tqdm"])
+    assert recipe["stack"]["numpy"] == ">=1.26"
+    assert "pyproject.toml:6:1" in left_out
+
+
+def test_a_file_of_settings_is_no_requirements_file(tmp_path: Path) -> None:
+    file = tmp_path / "setup.cfg"
+    file.write_text("[isort]\nline_length = 119\nprofile = black\n")
+    done = CliRunner().invoke(app, ["recipes", "import", str(file), "--json"])
+    assert (done.exit_code, problem_ids(done.stdout)) == (2, ["package-list.unknown-format"])

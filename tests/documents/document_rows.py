@@ -148,6 +148,15 @@ _MEANING = {
     "needs hardware": "the row names the hardware",
     "typing error in the source": "the row has the line as it should be; envbuild runs that one",
 }
+# What the diffs of ``programs/diffs`` lead from and to.
+_DIFFS = {
+    "hooks": "The patch for TensorFlow 1.15, on Python 3.6",
+    "hooks_compat_v1": "From there to TensorFlow 2, by `tf.compat.v1` (`hooks_compat_v1.py`)",
+    "hooks_keras3": "From the patched program to Keras 3 (`hooks_keras3.py`)",
+    "mnist_cnn_tf_keras": "From `mnist_cnn.py.in` with these lines, for TensorFlow 1.15, to "
+    "tf.keras of TensorFlow 2 (`mnist_cnn_tf_keras.py`)",
+    "mnist_cnn_keras3": "From the program for TensorFlow 1.15 to Keras 3 (`mnist_cnn_keras3.py`)",
+}
 
 
 def page() -> str:
@@ -169,11 +178,19 @@ def _section(group: Mapping[str, Any]) -> str:
     notes = [f"- {_difference(each)}" for each in said]
     notes += [f"- In the document's order another load replaces `{name}`." for name in lost]
     modules = f"\nThe modules differ in:\n\n{chr(10).join(notes)}\n" if notes else ""
+    diffs = "".join(map(_diff, group.get("diffs", ())))
     tests = dict.fromkeys(test for row in those for test in row.tests)
     named = "".join(f"- `{test}`\n" for test in tests)
     return (
-        f"\n## {group['document']}: {group['title']}\n\n{head}{table}{modules}\nTests:\n\n{named}"
+        f"\n## {group['document']}: {group['title']}\n\n{head}{table}{modules}{diffs}"
+        f"\nTests:\n\n{named}"
     )
+
+
+def _diff(name: str) -> str:
+    """Return a diff of the programs, below the sentence of ``_DIFFS``."""
+    text = (FILE.parent / "programs" / "diffs" / f"{name}.diff").read_text(encoding="utf-8")
+    return f"\n{_DIFFS[name]}:\n\n```diff\n{text}```\n"
 
 
 def _line(row: Row) -> str:

@@ -25,7 +25,8 @@ TOOLCHAINS = (
 # Releases that the spack.yaml files leave open.
 RELEASES = {"python": "3.11.6", "openmpi": "4.1.6", "pytorch": "2.1.2", "cuda": "12.1.1"}
 RELEASES |= {"cmake": "3.26.3", "gcc": "13.2.0", "impi": "2021.12.0", "tensorflow": "2.15.0"}
-RELEASES |= {"mxnet": "1.9.1", "keras": "2.15.0", "xgboost": "1.7.6"}
+RELEASES |= {"mxnet": "1.9.1", "keras": "2.15.0", "xgboost": "1.7.6", "llvm": "17.0.6"}
+RELEASES |= {"intel-compilers": "2024.2.0", "nvhpc": "24.7", "aocc": "4.1.0"}
 
 
 def run(*words: str | Path) -> dict[str, Any]:

@@ -64,3 +64,16 @@ def test_modules_are_read_in_their_order() -> None:
     text = "$ module list\nCurrently Loaded Modules:\n 1) gcc/9.3.0\nInactive Modules:\n 1) x/1\n"
     assert modules(text) == (("gcc/9.3.0",), [1])
     assert modules("module load gcc/9.3.0 openmpi/4.1.5\n") == (("gcc/9.3.0", "openmpi/4.1.5"), [])
+
+
+def test_modules_of_a_script_and_of_a_collection() -> None:
+    text = "module use --append /apps\nmodule load --notuasked gcc/12.3.0\n"
+    assert modules(text) == (("gcc/12.3.0",), [1])
+    assert modules("module purge\nml cuda/12.1\n# x\n") == (("cuda/12.1",), [1])
+
+
+def test_each_package_behind_sudo_is_noted() -> None:
+    asked, lines = container(
+        "FROM a\nRUN sudo -E apt-get install -y git \\\n  curl && sudo pip install six\n"
+    )
+    assert (asked.pip, lines) == (("six",), [1, 2, 3])

@@ -11,7 +11,6 @@ import pytest
 from envbuilder.documents.source import Source, source_of
 from envbuilder.errors import DocumentError
 from envbuilder.formats import conda_lock, environment_yml, explicit, pixi_lock
-from envbuilder.formats.lock import archives_of
 from envbuilder.formats.packages import PackageList
 from tests.formats.test_environment_yml import TEXT as ENVIRONMENT
 from tests.formats.test_package_lists import WHOLE
@@ -80,7 +79,6 @@ def test_a_damaged_file_is_read_or_refused(form: str) -> None:
         try:
             found, _ = read(source_of(changed.encode(), "file"))
             if isinstance(found, PackageList):
-                archives_of(found)
                 pixi_lock.write(found)
                 conda_lock.write(found)
         except DocumentError as error:

@@ -94,21 +94,16 @@ def test_what_is_left_out_is_said(golden: Golden) -> None:
     golden(*notes)
 
 
-def test_credentials_are_refused_and_not_repeated() -> None:
-    with pytest.raises(DocumentError) as refused:
-        read(
-            "channels: ['https://me:secret@site.example/t/tok-en/own']\n"
-            "dependencies:\n- https://me:secret@site.example/own::numpy=1\n"
-            "- pip: ['--index-url https://me:secret@i.example/simple']\n"
-        )
-    assert {each.id for each in refused.value.problems} == {"package-list.credentials-in-url"}
-    said = [(str(each.place), each.message) for each in refused.value.problems]
-    assert [place for place, _ in said] == [
-        "environment.yml:3:3",
-        "environment.yml:4:9",
-        "environment.yml:1:11",
-    ]
-    assert not any("secret" in each or "tok-en" in each for _, each in said)
+def test_credentials_are_left_out_and_not_repeated() -> None:
+    found, notes = read(
+        "channels: ['https://me:secret@site.example/t/tok-en/own']\n"
+        "dependencies:\n- https://me:secret@site.example/own::numpy=1\n"
+        "- pip: ['--index-url https://me:secret@i.example/simple']\n"
+    )
+    places = ["environment.yml:3:3", "environment.yml:4:9", "environment.yml:1:11"]
+    assert [note.partition(": ")[0] for note in notes[:3]] == places
+    assert found.channels == ("https://site.example/own",)
+    assert not any("secret" in each or "tok-en" in each for each in (*notes, repr(found)))
 
 
 @pytest.mark.parametrize(
@@ -116,14 +111,6 @@ def test_credentials_are_refused_and_not_repeated() -> None:
     [
         "name: x\n",
         "dependencies: numpy\n",
-        "dependencies:\n- [numpy]\n",
-        "dependencies:\n- '>=3'\n",
-        "dependencies:\n- numpy; x\n",
-        "dependencies:\n- npm: [x]\n",
-        "dependencies:\n- pip: [[x]]\n",
-        "dependencies:\n- numpy>=1\n- NumPy\n",
-        "dependencies:\n- https://x.example/linux-64/a.whl\n",
-        "dependencies: []\nvariables: {A-B: x}\n",
         "dependencies: []\nchannels: [{a: b}]\n",
         "dependencies: &x []\n",
         "dependencies: [\n",
@@ -135,6 +122,31 @@ def test_what_is_wrong_is_said_with_its_place(text: str, golden: Golden) -> None
     lines = [f"{each.place}: {each.message}" for each in refused.value.problems]
     golden(*lines)
     assert all(each.hints for each in refused.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("dependencies:\n- [numpy]\n", "2:3"),
+        ("dependencies:\n- '>=3'\n", "2:3"),
+        ("dependencies:\n- numpy; x\n", "2:3"),
+        ("dependencies:\n- npm: [x]\n", "2:3"),
+        ("dependencies:\n- pip: [[x]]\n", "2:9"),
+        ("dependencies:\n- https://x.example/linux-64/a.whl\n", "2:3"),
+        ("dependencies: []\nvariables: {A-B: x}\n", "2:13"),
+    ],
+)
+def test_a_part_that_conda_does_not_read_is_left_out(text: str, place: str) -> None:
+    found, (note,) = read(text)
+    assert note.startswith(f"environment.yml:{place}: ")
+    assert (found.specs, found.pip, found.variables) == ((), (), ())
+
+
+def test_the_first_of_two_specs_of_a_package_counts() -> None:
+    found, (note,) = read("dependencies:\n- numpy>=1\n- NumPy<2\n")
+    assert found.specs == ("numpy>=1",)
+    assert note.startswith("environment.yml:3:3: ")
+    assert "NumPy<2" in note
 
 
 def test_conda_reads_every_spec() -> None:
@@ -167,3 +179,7 @@ def test_a_file_for_other_platforms_is_refused() -> None:
     )
     assert environment_yml.read(source, "linux-ppc64le")[1] == ()
     assert environment_yml.read(source)[0].specs == ("python",)
+    other = source_of(text.replace("linux-ppc64le", "osx-64").encode(), "environment.yml")
+    assert environment_yml.read(other, "linux-64")[1] == (
+        "environment.yml:1:13: platform osx-64 is left out",
+    )

@@ -134,16 +134,17 @@ https://site.example/own/linux-64/x-y-1.0-h1_0.tar.bz2#sha256:{"c" * 64}
     assert "own-1.0-0.tar.bz2" in note
 
 
-def test_credentials_are_refused_and_not_repeated() -> None:
+def test_credentials_are_left_out_and_not_repeated() -> None:
     address = "https://me:secret@site.example/t/my-token/own/linux-64/x-1.0-0.tar.bz2"
-    with pytest.raises(DocumentError) as refused:
-        READERS["explicit"](f"@EXPLICIT\n{address}\n{address} more\n")
     clean = "https://site.example/own/linux-64/x-1.0-0.tar.bz2"
-    assert [(str(each.place), each.id) for each in refused.value.problems] == [
-        ("list.txt:2:1", "package-list.credentials-in-url"),
-        ("list.txt:3:1", "package-list.malformed-line"),
-    ]
-    assert all(clean in each.message for each in refused.value.problems)
+    found, notes = READERS["explicit"](f"@EXPLICIT\n{address}\n")
+    assert [each.url for each in found.conda] == [clean]
+    assert [note.split(": ")[:2] for note in notes] == [["list.txt:2:1", clean]]
+    with pytest.raises(DocumentError) as refused:
+        READERS["explicit"](f"# platform: linux-64\n@EXPLICIT\n{address} more\n")
+    (problem,) = refused.value.problems
+    assert (str(problem.place), problem.id) == ("list.txt:3:1", "package-list.malformed-line")
+    assert clean in problem.message
 
 
 WHOLE = PackageList(
@@ -436,3 +437,30 @@ def test_a_channel_and_its_url_are_one(channel: str, url: str, further: bool) ->
     text = text.replace("https://channel.example/tests/", f"{url}/")
     found, _ = conda_lock.read(source_of(text.encode(), "conda-lock.yml"), "linux-64")
     assert found.channels == (channel, *([url] if further else []))
+
+
+def test_keys_of_rows_are_noted_once() -> None:
+    rows = "".join(
+        f"- {{name: {name}, version: '1', manager: conda, platform: linux-64, dependencies: {{}},\n"
+        f"   url: '{FORGE}/noarch/{name}-1-0.conda', hash: {{md5: '{'0' * 32}', sha512: x}},\n"
+        "   category: main, optional: false, source: {type: url}}\n"
+        for name in ("a", "b")
+    )
+    text = f"version: 1\nmetadata: {{platforms: [linux-64]}}\npackage:\n{rows}"
+    found, notes = READERS["conda-lock"](text)
+    assert [each.name for each in found.conda] == ["a", "b"]
+    assert [note.split(":")[1] for note in notes if " of " in note] == ["6", "5"]
+
+
+def test_a_package_that_pixi_builds_is_left_out() -> None:
+    url = f"{FORGE}/noarch/a-1-0.conda"
+    text = (
+        "version: 7\nenvironments:\n  default: {channels: [], packages: {}}\n  all:\n"
+        f"    channels: [{{url: {FORGE}}}]\n    packages:\n      linux-64:\n      - conda: {url}\n"
+        f"      - conda_source: 'own[10db969c] @ .'\npackages:\n- conda: {url}\n"
+        "  run_exports: {weak: [a]}\n- conda_source: 'own[10db969c] @ .'\n"
+    )
+    found, notes = pixi_lock.read(source_of(text.encode(), "pixi.lock"), "linux-64")
+    assert [each.name for each in found.conda] == ["a"]
+    # The environment that is used, and the other one; the package that is built; the key.
+    assert sorted(int(note.split(":")[1]) for note in notes) == [3, 4, 9, 12]

@@ -13,7 +13,8 @@ from envbuilder.documents.source import source_of
 from envbuilder.errors import DocumentError, Place
 from envbuilder.formats import environment_yml
 from envbuilder.formats.match_spec import MatchSpec, parse
-from envbuilder.formats.recipe import KnownNames, recipe_name, recipe_text
+from envbuilder.formats.recipe import recipe_name, recipe_text
+from envbuilder.formats.recipe_draft import KnownNames
 from tests.golden_texts import Golden
 
 KNOWN = KnownNames(

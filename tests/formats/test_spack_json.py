@@ -51,7 +51,7 @@ def test_releases_and_compilers_are_read(indent: int | None) -> None:
         "openmpi": "==4.1.6",
         "gcc": "==12.2.0",
         "py-torch": "==2.1.2",
-        "cudnn": "==8.9.7.29-12",
+        "cudnn": "==8.9.7.29",
     }
     # Variants and such once; the target of the second record.
     column = len(json.dumps([OPENMPI])) + 2

@@ -111,3 +111,15 @@ def test_lists_that_double_each_other_are_refused() -> None:
     error = refusal.value.problems[0]
     assert error.place is not None
     assert (error.id, error.place.line) == ("package-list.too-many-specs", 16)
+
+
+def test_groups_and_the_provider_of_mpi_are_read() -> None:
+    text = (
+        "spack:\n  packages:\n    mpi:\n      require: [intel-oneapi-mpi@2021.9, openmpi]\n"
+        "  specs:\n  - group: one\n    needs: [other]\n    specs:\n    - cmake @3.27\n"
+        "    - nccl@=2.22.3-1\n"
+    )
+    found, noted = software(text)
+    assert found == {"cmake": "==3.27.*", "nccl": "==2.22.3", "intel-oneapi-mpi": "==2021.9.*"}
+    # The name and needs of the group; the provider, and the other one on its line.
+    assert sorted(set(noted)) == [4, 6, 7]

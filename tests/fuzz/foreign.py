@@ -25,7 +25,8 @@ from envbuilder.documents.source import source_of
 from envbuilder.errors import BuildError, DriftError, EnvbuildError
 from envbuilder.formats import conda_lock, environment_yml, explicit, pixi_lock
 from envbuilder.formats.foreign import read_text
-from envbuilder.formats.recipe import KnownNames, recipe_text
+from envbuilder.formats.recipe import recipe_text
+from envbuilder.formats.recipe_draft import KnownNames
 from envbuilder.hang.stacks import _main_thread
 from envbuilder.images.built import read_build_file
 from envbuilder.images.contents import labels_of

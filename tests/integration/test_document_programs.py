@@ -1,4 +1,4 @@
-"""The programs of the seed documents: on a real Horovod for TensorFlow, and on stand-ins of DDL.
+"""The programs of the seed documents on a real Horovod for TensorFlow.
 
 Of each program only the lines differ that the document leaves out or that no Python can read; they
 are held here by their numbers. It takes many minutes, so it runs when asked for:
@@ -16,15 +16,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from integration_tools import Done, Envbuild, run
+from integration_tools import Done, Envbuild
 from module_tools import AS_ROOT, in_lmod
 
 from envbuilder import data
 from tests.documents.document_rows import rows
 from tests.documents.seed_lines import NAMED, seeds
 from tests.documents.seed_programs import program
-from tests.pythons import find_python
-from tests.stand_ins import SERIES, stand_in
 
 pytestmark = [pytest.mark.long]
 
@@ -50,14 +48,6 @@ REPORT = "print('rank', hvd.rank(), 'of', hvd.size(), [round(float(w), 4) for w 
 # The program of document 004 with mpi4py is a beginning: where it is all, a rank that ends shuts
 # Horovod, and with it MPI, down on those that have not read the size yet.
 END = "print(hvd.size()); import tensorflow; hvd.allreduce(tensorflow.constant(1.0))"
-TENSORFLOW_1 = ("tensorflow-cpu==1.15.0", "numpy==1.18.5", "protobuf==3.20.3", "h5py==2.10.0")
-# What document 003 leaves out of its program: the data and the model, made up here.
-MODEL = """
-num_classes = 10
-x_train, y_train = np.zeros((8, 28, 28, 1), "uint8"), np.arange(8)
-x_test, y_test = x_train, y_train
-model = Sequential([Flatten(input_shape=(28, 28, 1)), Dense(num_classes)])
-"""
 
 
 @pytest.fixture(scope="module")
@@ -157,41 +147,3 @@ def test_mpi4py_in_one_program_of_document_004(
         re.findall(r"COMM_WORLD rank: (\d), Distributed-DL-training rank: (\d)", done.out)
     )
     assert pairs == [("0", "0"), ("1", "0"), ("2", "1"), ("3", "1")]
-
-
-@pytest.fixture(scope="module")
-def tensorflow_1(index: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a Python with TensorFlow 1.15 and a stand-in of ddl."""
-    base = find_python(SERIES)
-    if base is None:
-        pytest.skip(f"needs a Python {SERIES}")
-    folder = tmp_path_factory.mktemp("tensorflow") / "env"
-    python = folder / "bin" / "python"
-    pip = [python, "-m", "pip", "install", "--quiet", "--upgrade"]
-    for words in ([base, "-m", "venv", folder], [*pip, "pip==24.0"], [*pip, *TENSORFLOW_1]):
-        done = run(words, timeout=SECONDS)
-        assert done.code == 0, done.text
-    for name, file in stand_in("ddl", "1.5.1", module="ddl").files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(file.content)
-    return python
-
-
-@pytest.mark.parametrize(
-    ("first", "last", "missing"),
-    [(231, 238, None), (252, 269, "size"), (279, 282, "size"), (295, 299, "DDLCallback")],
-)
-def test_the_program_with_ddl_stops_at_ddl(
-    tensorflow_1: Path, documents: Path, tmp_path: Path, first: int, last: int, missing: str | None
-) -> None:
-    imports = program(documents, "003", 231, 238, {})
-    text = imports + MODEL + (program(documents, "003", first, last, {}) if missing else "")
-    (tmp_path / "mnist.py").write_text(f"{text}\nprint('end')\n", encoding="utf-8")
-    done = run([tensorflow_1, "mnist.py"], env={"TF_CPP_MIN_LOG_LEVEL": "3"}, cwd=tmp_path)
-    if missing is None:
-        assert (done.code, done.out) == (0, "end\n"), done.text
-        return
-    assert done.code == 1, done.text
-    # Nothing but the library is in the way.
-    assert done.err.splitlines()[-1].endswith(f"a stand-in: it has no {missing}"), done.text

@@ -14,6 +14,8 @@ import pytest
 from integration_tools import COMMAND, Done, run
 from slurm_tools import PATIENCE, Slurm, need_slurm, slurm
 
+from envbuilder.knowledge.entries import option_fault
+from envbuilder.launching.launchers import srun
 from tests.cli.published import planned, publish_plan
 
 ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -41,6 +43,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mpi = {"component": "openmpi", "version": said[1], "origin": "system", "locator": "mpirun"}
     plan["pins"] = [*pins, {**mpi, "why": "it is here"}]
     plan["launcher"] = {"kind": "openmpi", "command": ["mpirun"]}
+    plan["launch-options"] = {"srun": ["--gpu-bind=map_gpu:1,0"]}
     for proof in plan["proofs"]:
         proof["launcher"] = plan["launcher"]
     folder = tmp_path_factory.mktemp("root")
@@ -100,6 +103,7 @@ def test_every_slot_of_the_allocation_gets_a_rank(allocated: In, kind: str) -> N
     done = allocated(kind, "--nodes=2", "--ntasks-per-node=2")
     assert placed(done) == ["0 node1", "1 node1", "2 node2", "3 node2"]
     assert "node1:2, node2:2 (the job of Slurm)" in done.out
+    assert ("srun --gpu-bind=map_gpu:1,0 " in done.out) == (kind == "srun")
 
 
 @pytest.mark.parametrize("kind", ["openmpi", "srun"])
@@ -208,3 +212,56 @@ def test_hang_finds_the_ranks_of_a_job(cluster: Slurm, tmp_path: Path) -> None:
     assert value["size"] == 2
     if shutil.which("py-spy", path=str(Path(sys.executable).parent)):
         assert {each["at"]["function"] for each in value["ranks"]} <= {"read_batch", "<module>"}
+
+
+# An example of each option that a site or a recipe may state for srun, as this Slurm has it.
+STATED = {
+    "-c": "-c 2",
+    "--cpus-per-task": "--cpus-per-task=2",
+    "--cpus-per-gpu": "--cpus-per-gpu=1",
+    "--ntasks-per-gpu": "--ntasks-per-gpu=1",
+    "--threads-per-core": "--threads-per-core=1",
+    "--ntasks-per-core": "--ntasks-per-core=1",
+    "--ntasks-per-socket": "--ntasks-per-socket=2",
+    "--mem": "--mem=0",
+    "--mem-per-cpu": "--mem-per-cpu=1",
+    "--mem-per-gpu": "--mem-per-gpu=1",
+    "--gpus-per-task": "--gpus-per-task=1",
+    "--gpus-per-node": "--gpus-per-node=2",
+    "--gpu-bind": "--gpu-bind=map_gpu:0,1",
+    "--gpu-freq": "--gpu-freq=low",
+    "--gres": "--gres=gpu:2",
+    "--gres-flags": "--gres-flags=enforce-binding",
+    "--accel-bind": "--accel-bind=g",
+    "--cpu-bind": "--cpu-bind=none",
+    "--cpu-freq": "--cpu-freq=high",
+    "--mem-bind": "--mem-bind=none",
+    "--distribution": "--distribution=block:cyclic",
+    "--hint": "--hint=nomultithread",
+    "--network": "--network=ib",
+    "--mpi": "--mpi=none",
+    "--exact": "--exact",
+    "--exclusive": "--exclusive",
+    "--label": "--label",
+    "--unbuffered": "--unbuffered",
+    "--quiet": "--quiet",
+}
+
+
+@pytest.mark.long
+def test_srun_accepts_every_option_that_may_be_stated(cluster: Slurm, tmp_path: Path) -> None:
+    assert STATED.keys() == srun.OPTIONS.keys()
+    assert [option for option in STATED.values() if option_fault(option, srun.OPTIONS)] == []
+    script = tmp_path / "job.sh"
+    steps = "".join(
+        f"srun {option} --nodes=1 --ntasks=1 true >> {tmp_path}/log 2>&1; echo {name} $?\n"
+        for name, option in STATED.items()
+    )
+    script.write_text(f"#!/usr/bin/env bash\n{steps}")
+    asked = ("--partition=test", "--ntasks=2", "--gres=gpu:2", f"--output={tmp_path}/out")
+    done = cluster("sbatch", "--parsable", *asked, script)
+    assert done.code == 0, done.text
+    cluster.ended(done.out.strip())
+    codes = dict(line.split() for line in (tmp_path / "out").read_text().splitlines())
+    refused = {name for name, code in codes.items() if code != "0"}
+    assert (codes.keys(), refused) == (STATED.keys(), set()), (tmp_path / "log").read_text()

@@ -18,6 +18,19 @@ def gcc(release: str) -> dict[str, str]:
 
 # Purdue, Leicester, Sheffield, Bright Cluster Manager, OpenHPC, EasyBuild, Spack.
 READ = {
+    "aocc/aocc-compiler-2.1.0": ("aocc", "2.1.0", {}),
+    "Clang/9.0.1-GCC-8.3.0-CUDA-10.1.243": (
+        "llvm",
+        "9.0.1",
+        {**gcc("8.3.0"), "cuda": "10.1.243", "toolchain": "GCC", "toolchain_version": "8.3.0"},
+    ),
+    "intel/compiler/64/2019/19.0.5": ("intel-compilers", "19.0.5", {}),
+    "iccifort/2019.5.281": ("intel-compilers", "2019.5.281", {}),
+    "oneapi/compiler/2023.2.0": ("intel-compilers", "2023.2.0", {}),
+    "intel/mpi/64/2019/5.281": ("impi", "2019.5.281", {}),
+    "intel-oneapi-compilers/2024.2.1": ("intel-compilers", "2024.2.1", {}),
+    "nvhpc/24.7": ("nvhpc", "24.7", {}),
+    "hpcx/2.4.0": ("hpcx", "2.4.0", {}),
     "nccl/cuda-11.4_2.11.4": ("nccl", "2.11.4", {"cuda": "11.4"}),
     "cudnn/cuda-11.4_8.2": ("cudnn", "8.2", {"cuda": "11.4"}),
     "mpi/openmpi/4.1.1/gnu-4.9.2": (

@@ -1,4 +1,4 @@
-"""knowledge record: releases and drafts of rows out of checkouts of EasyBuild and Spack."""
+"""knowledge record: releases and drafts of rows out of checkouts, release notes and indexes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from envbuilder.cli import app
 from envbuilder.documents.source import Source
+from envbuilder.formats import release_notes
 from envbuilder.formats.spack_package import SpackStatement, read
 from tests.serving import serving_by
 
@@ -224,3 +225,114 @@ def test_an_easyconfig_that_cannot_be_read_is_listed(tmp_path: Path) -> None:
         "easybuild/easyconfigs/n/NCCL/NCCL-2.97.1-GCCcore-14.2.0-CUDA-12.8.0.eb"
     ]
     assert result["shipped"] == 1
+
+
+NOTES = """\
+Release notes
+=============
+
+v9.3.0 [YYYY-MM-DD]
+===================
+
+- Fix a crash.
+
+v9.2.1, Mon June 22, 2099
+=========================
+
+## Core ##
+
+- Fix a hang where many
+  ranks start
+- Fix the spelling of a word
+
+Open MPI version v9.2.0
+-----------------------
+
+ * Python 3.10+ is required.
+ * Drop support for UCX version < 1.7.0.
+ * Optionally, ranks now can wait.
+ * No longer supports Python 3.8.
+
+## Known issues
+
+- ranks of two nodes
+- another one
+
+## [9.1] - 2099-01-01
+
+- Known issue: it is slow.
+- Removed support for Unknown 1.2.
+"""
+# NCCL's repository: messages of commits.
+NCCL_LOG = """\
+    2.99.5-1
+
+    Fix crash in one case.
+    Resolved: a word.
+    Requires CUDA 12.8 or later.
+"""
+
+
+@pytest.mark.parametrize(("text", "statements"), [
+    (
+        NOTES,
+        [
+            ("fixed", "9.2.1", 14, "", ""),
+            ("requires", "9.2.0", 21, "Python", "3.10"),
+            ("requires", "9.2.0", 22, "UCX", "1.7.0"),
+            ("requires", "9.2.0", 24, "Python", "3.9"),
+            ("known issue", "9.2.0", 28, "", ""),
+            ("known issue", "9.2.0", 29, "", ""),
+            ("known issue", "9.1", 33, "", ""),
+            ("requires", "9.1", 34, "Unknown", "1.3"),
+        ],
+    ),
+    (NCCL_LOG, [("fixed", "2.99.5", 3, "", ""), ("requires", "2.99.5", 5, "CUDA", "12.8")]),
+    ("", []),
+])  # fmt: skip
+def test_statements_of_known_forms_are_read(
+    text: str, statements: list[tuple[object, ...]]
+) -> None:
+    found = release_notes.read(text)
+    assert [(s.kind, s.release, s.line, s.name, s.version) for s in found] == statements
+
+
+def test_release_notes_become_drafts_once(tmp_path: Path) -> None:
+    checkout = tmp_path / "ompi" / "docs/release-notes/changelog"
+    checkout.mkdir(parents=True)
+    (checkout / "v9.rst").write_text(NOTES)
+    git = tmp_path / "ompi/.git"
+    git.mkdir()
+    (git / "HEAD").write_text("0123456789abcdef\n")
+    (git / "config").write_text("url = https://github.com/open-mpi/ompi.git\n")
+    (tmp_path / "nccl.txt").write_text(NCCL_LOG)
+    output = tmp_path / "ours" / "knowledge"
+    words = (str(tmp_path / "ompi"), str(tmp_path / "nccl.txt"), "--output", str(output))
+    assert record(*words)["statements"]["new"] == 9
+    advisories = yaml.safe_load((output / "advisories.drafts.yaml").read_text())["advisories"]
+    couplings = yaml.safe_load((output / "couplings.drafts.yaml").read_text())["couplings"]
+    assert [(row["component"], row["affected"]) for row in advisories] == [
+        ("openmpi", ">=9.2.0,<9.2.1"),
+        ("openmpi", "==9.2.0"),
+        ("openmpi", "==9.2.0"),
+        ("openmpi", "==9.1"),
+        ("nccl", "<2.99.5"),
+    ]
+    address = "https://github.com/open-mpi/ompi/blob/01234567/docs/release-notes/changelog/v9.rst"
+    assert advisories[0]["sources"] == [f"{address}#L14"]
+    assert [row["needs"] for row in couplings] == [
+        {"python": ">=3.10"},
+        {"ucx": ">=1.7.0"},
+        {"python": ">=3.9"},
+        {"cuda": ">=12.8"},
+    ]
+    assert all(row["confirmed-to"] and row["sources"] for row in couplings)
+    assert record(*words)["written"] == []
+    for name in ("advisories", "couplings"):
+        (output / f"{name}.drafts.yaml").rename(output / f"{name}.yaml")
+    accepted = record(*words, "--recipes", str(output.parent))
+    assert (accepted["statements"]["known"], accepted["statements"]["new"]) == (9, 0)
+    other = tmp_path / "unknown.txt"
+    other.write_text(NOTES)
+    command = ["knowledge", "record", str(other), "--output", str(output)]
+    assert CliRunner().invoke(app, command).exit_code == 2

@@ -129,6 +129,10 @@ LINES = {
         asked("ddlrun", hosts=FOUR, shape=Shape(gpus_per_node=4), exports=("NCCL_DEBUG=INFO",)),
         "ddlrun -H server1,server2,server3,server4 --mpiarg '-x NCCL_DEBUG=INFO'",
     ),
+    "ddlrun-without-stated-gpus": (
+        asked("ddlrun", hosts=FOUR),
+        "ddlrun -H server1,server2,server3,server4 --accelerators 4",
+    ),
     "horovodrun-mpi": (
         asked("horovodrun", mpi=OPENMPI_3, hosts=FOUR),
         "horovodrun --mpi -np 16 -H server1:4,server2:4,server3:4,server4:4",

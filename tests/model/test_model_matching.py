@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envbuilder.knowledge.components import Component
 from envbuilder.knowledge.conditions import Value
 from envbuilder.knowledge.matching import subjects
-from envbuilder.knowledge.rows import Advisory, Component, Coupling, FlagRule, Knowledge, Row
+from envbuilder.knowledge.rows import Advisory, Coupling, FlagRule, Knowledge, Row
 from envbuilder.resolve.facts import Facts
 from envbuilder.resolve.verdicts import Match, StackFacts, match
 

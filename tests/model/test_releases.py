@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from envbuilder.knowledge.components import Release
 from envbuilder.knowledge.releases import admits, glibc_suffices, has_wheels_for, runs, runs_on
-from envbuilder.knowledge.rows import Release
 from envbuilder.model.site import Site, SiteFacts, Snapshot, glibc_of
 
 SITE = {"schema": 1, "name": "here", "summary": "A site", "arch": ["x86_64"]}

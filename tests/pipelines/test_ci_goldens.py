@@ -2,7 +2,8 @@
 
 In full stand those of GitLab; ``test_providers.py`` has a small one of each provider.
 
-ENVBUILD_UPDATE_GOLDENS=1 rewrites ci/summit and ci/taurus; read the difference before you commit.
+ENVBUILD_UPDATE_GOLDENS=1 rewrites ci/summit, ci/taurus and ci/knowledge; read the difference before
+you commit.
 """
 
 from __future__ import annotations
@@ -41,11 +42,15 @@ from tests import goldens
 pytestmark = pytest.mark.thorough
 
 CI = Path(__file__).parents[2] / "ci"
+WEEKLY = str(CI / "knowledge" / "site.yaml")
+GITHUB = CI / "knowledge" / "envbuild.yml"
 # Where a site's staff would put roots, and where the pipeline stands.
 SITES = {
     "summit": ("/ccs/proj/envbuild", CI / "summit"),
     "taurus-ml": ("/projects/envbuild", CI / "taurus" / "ml"),
     "taurus-alpha": ("/projects/envbuild", CI / "taurus" / "alpha"),
+    # The weekly job of the recorder alone.
+    WEEKLY: (None, CI / "knowledge"),
 }
 GOLDEN = "gitlab-ci.yml"
 SCHEMAS = {"gitlab": "gitlab-ci.json", "github": "github-workflows.json"}
@@ -72,15 +77,26 @@ def parsed(site: str, provider: str) -> Any:
 
 
 def test_there_are_no_other_pipelines() -> None:
-    there = {path for folder in ("summit", "taurus") for path in (CI / folder).rglob("*")}
+    folders = ("summit", "taurus", "knowledge")
+    there = {path for folder in folders for path in (CI / folder).rglob("*")}
     assert {path for path in there if path.is_file()} == {
-        folder / GOLDEN for _, folder in SITES.values()
+        *(folder / GOLDEN for _, folder in SITES.values()),
+        Path(WEEKLY),
+        GITHUB,
     }
 
 
 @pytest.mark.parametrize("site", SITES)
 def test_the_pipelines_that_are_checked_in(site: str) -> None:
     goldens.compare(SITES[site][1] / GOLDEN, rendered(site, "gitlab"))
+
+
+def test_the_weekly_job_has_a_workflow_of_github_too() -> None:
+    goldens.compare(GITHUB, rendered(WEEKLY, "github"))
+    (job,) = of(WEEKLY).jobs
+    cloned = [line.split()[-1] for line in job.before if line.startswith("git clone")]
+    assert cloned == list(job.commands[0].words[2:-2])
+    assert job.when == "weekly"
 
 
 def test_the_verb_writes_the_same(tmp_path: Path) -> None:
@@ -146,7 +162,7 @@ def groovy(text: str) -> bool:
 def test_a_parser_of_groovy_accepts_the_jenkinsfile(site: str) -> None:
     text = rendered(site, "jenkins")
     assert groovy(text)
-    assert not groovy(text.replace("'plan", "plan'", 1))
+    assert not groovy(text.replace("'rm", "rm'", 1))
     assert not groovy(text.rstrip().removesuffix("}"))
 
 
@@ -211,7 +227,7 @@ def test_what_starts_ranks_is_in_a_job_of_the_scheduler() -> None:
     for site in SITES:
         for job in of(site).jobs:
             lead = job.runner.in_job
-            lines = shell_lines(job, in_job=False)[2:]
+            lines = shell_lines(job, in_job=False)[2 + len(job.before) :]
             for command, line in zip(job.commands, lines, strict=True):
                 inside = bool(lead) and shlex.split(line)[: len(lead)] == list(lead)
                 assert inside == (

@@ -181,6 +181,12 @@ def test_an_alias_is_a_step_after_the_runtime_and_proved_by_its_name() -> None:
     assert {each.api for each in without.proofs} == {"numpy", "torch.distributed"}
 
 
+def test_the_alias_of_ddl_needs_no_proof_of_horovod() -> None:
+    made = plan({"runtime": {"aliases": ("ddl",)}}, further=("pytorch",))
+    assert "alias" in [step.id for step in made.steps]
+    assert {each.api for each in made.proofs} == {"numpy", "torch.distributed"}
+
+
 def test_an_alias_never_stands_before_the_real_thing() -> None:
     with pytest.raises(UsageError, match="horovod") as caught:
         plan(ALIAS, further=("pytorch", "horovod"))
@@ -192,7 +198,7 @@ def test_an_alias_never_stands_before_the_real_thing() -> None:
     [
         ({"package": "horovod", "aliases": ("horovod",)}, "bundled runtime"),
         ({"aliases": ("horovod", "horovod")}, "listed twice"),
-        ({"aliases": ("ddl",)}, "Input should be 'horovod'"),
+        ({"aliases": ("nccl",)}, "Input should be 'ddl' or 'horovod'"),
     ],
 )
 def test_aliases_that_cannot_be(runtime: dict[str, object], message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ import yaml
 from render_cases import prefix_of, shipped_knowledge
 
 from envbuilder.documents.source import Source, source_of
-from envbuilder.errors import DocumentError, UsageError
+from envbuilder.errors import UsageError
 from envbuilder.formats import conda_lock, explicit, pixi_lock
-from envbuilder.formats.lock import archives_of, packages_of
+from envbuilder.formats.lock import packages_of
 from envbuilder.formats.packages import PackageList
 from envbuilder.knowledge.artifacts import CondaArchive, Wheel
 from envbuilder.model.plan import Lock, Plan
@@ -23,7 +24,6 @@ from envbuilder.root.environments import places_of
 from envbuilder.runtimes import RUNTIMES
 from envbuilder.target_tools.root.layout import Home
 from tests.cli.published import planned
-from tests.golden_texts import Golden
 
 CHANNEL = "https://conda.example/own"
 PLATFORM = "linux-ppc64le"
@@ -104,8 +104,8 @@ def test_the_packages_of_a_lock_are_read_again(form: str, lock: Lock) -> None:
     left_out = {"explicit": {"md5", "size", "depends"}, "conda-lock": {"size"}, "pixi": set()}
     without = {"depends": (), "md5": None, "size": None}
     update = {name: without[name] for name in left_out[form]}
-    wanted = [each.model_copy(update=update) for each in lock.conda_packages]
-    assert list(archives_of(found)) == wanted
+    packages = [replace(each, **update) for each in packages_of(lock)[0].conda]
+    assert list(found.conda) == packages
     assert [each.name for each in found.pip] == ([] if form == "explicit" else ["six"])
 
 
@@ -132,31 +132,9 @@ def test_a_plan_has_no_hashes(form: str, lock: Lock) -> None:
     assert "envbuild lock horovod-pytorch-conda" in refused.value.problems[0].hints[0]
 
 
-def test_what_has_no_sha256_is_no_file_of_a_lock(lock: Lock) -> None:
-    packages, built = packages_of(lock)
+def test_the_builds_of_a_lock_are_named(lock: Lock) -> None:
+    _, built = packages_of(lock)
     assert built == (
         *(f"{each.component} {each.version}" for each in lock.plan.builds),
         f"distributed-dl-training {lock.plan.runtime.version}",
     )
-    text = explicit.write(PackageList(PLATFORM, (), packages.conda), "md5")
-    found, _ = explicit.read(source_of(text.encode(), "list.txt"))
-    with pytest.raises(DocumentError) as refused:
-        archives_of(found)
-    assert len(refused.value.problems) == 3
-    assert str(refused.value.problems[0].place) == "list.txt:3:1"
-    assert "conda list --explicit --sha256" in refused.value.problems[0].hints[0]
-
-
-def test_what_no_lock_can_hold_is_said_with_its_place(golden: Golden) -> None:
-    text = (
-        f"@EXPLICIT\n{CHANNEL}/win-64/a-1-0.conda#{'a' * 64}\n"
-        f"{CHANNEL}/noarch/B-1-0.conda#{'b' * 64}\n"
-    )
-    found, _ = explicit.read(source_of(text.encode(), "list.txt"))
-    with pytest.raises(DocumentError) as refused:
-        archives_of(found)
-    assert [(str(each.place), each.id) for each in refused.value.problems] == [
-        ("list.txt:3:1", "package-list.not-lockable"),
-        ("list.txt:2:1", "package-list.not-lockable"),
-    ]
-    golden(*(each.message for each in refused.value.problems))

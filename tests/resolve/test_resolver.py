@@ -8,8 +8,9 @@ import pytest
 
 from envbuilder.build.backends import BACKENDS
 from envbuilder.errors import NoSolutionError, Place
+from envbuilder.knowledge.components import Component, Release
 from envbuilder.knowledge.ranges import matches
-from envbuilder.knowledge.rows import Component, Knowledge, Release
+from envbuilder.knowledge.rows import Knowledge
 from envbuilder.model.plan import SourceBuild
 from envbuilder.model.recipe import Recipe
 from envbuilder.model.site import Interpreter, Site, SiteFacts, Snapshot, StatedModule

@@ -193,6 +193,27 @@ def test_an_index_has_no_mpi_for_the_network_of_cray_mpich(tmp_path: Path) -> No
     assert "WHEEL-MPI" in check(*words)[1]
 
 
+FLAGS = '{HOROVOD_WITHOUT_TENSORFLOW: "1", HOROVOD_WITHOUT_MXNET: "1", HOROVOD_WITH_PYTORCH: "1"}'
+
+
+def test_sources_that_no_stated_compiler_compiles_are_reported(tmp_path: Path) -> None:
+    runtime = f"horovod, flags: {FLAGS}"
+    found = {}
+    for stack in ('pytorch: "*"', 'pytorch: "*", gcc: "*"'):
+        modules = "  - {name: GCC/13.2.0}\n" if "gcc" in stack else ""
+        code, value = plan(tmp_path, stack, runtime, modules=modules)
+        kinds = {each["kind"] for each in value["site-findings"]}
+        found[stack] = (code, "no-compiler" in kinds)
+    assert list(found.values()) == [(0, True), (0, False)]
+
+
+def test_a_refusal_has_the_figures_of_both_sides(tmp_path: Path) -> None:
+    code, value = plan(tmp_path, 'numpy: "==1.19.5"', "distributed-dl-training")
+    texts = [each["text"] for one in value["conflicts"] for each in one]
+    (text,) = (each for each in texts if "numpy 1.19.5" in each)
+    assert (code, "3.6 to 3.9" in text, "3.11.1" in text) == (3, True, True)
+
+
 DRAWN = {
     "pytorch": ["1.13.1", "2.0.1", "2.2.2", "2.5.1", "2.6.0", "2.10.0", "2.11.0"],
     "pytorch-lightning": ["2.0.9", "2.3.3", "2.5.0"],

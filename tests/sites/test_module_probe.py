@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from envbuilder.knowledge.rows import Component
+from envbuilder.knowledge.components import Component
 from envbuilder.machine.modules.module_probe import probe
 from envbuilder.machine.modules.site_modules import SiteModules
 from envbuilder.machine.modules.trees import tree_sha256

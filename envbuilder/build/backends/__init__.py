@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+from ...knowledge.components import Component
 from ...knowledge.entries import check_choice
-from ...knowledge.rows import Component
 from ...model.backend import BackendTraits, PrefixParts
 from ...model.plan import Plan
 from . import conda, virtualenv

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...knowledge.rows import Component
+from ...knowledge.components import Component
 from ...model.backend import BackendTraits, ImageParts, PrefixParts, Script
 from ...model.plan import Plan, Step
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ...knowledge.rows import Component
+from ...knowledge.components import Component
 from ...model.backend import BackendTraits, PrefixParts, Script
 from ...model.plan import Pin, Plan, Step
 

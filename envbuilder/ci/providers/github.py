@@ -15,12 +15,13 @@ from .yaml_text import yaml_text
 
 FILE = ".github/workflows/envbuild.yml"
 
-_NIGHT = "github.event_name == 'schedule'"
+_NIGHTLY, _WEEKLY = "17 2 * * *", "43 3 * * 0"
 _DAY = "github.event_name != 'schedule'"
 _IF: dict[When, str] = {
     "always": _DAY,
     "default-branch": f"{_DAY} && github.ref_name == github.event.repository.default_branch",
-    "nightly": _NIGHT,
+    "nightly": f"github.event.schedule == '{_NIGHTLY}'",
+    "weekly": f"github.event.schedule == '{_WEEKLY}'",
 }
 # What it gives every job where nothing else is said.
 _HOSTED = "ubuntu-latest"
@@ -34,7 +35,7 @@ def render(pipeline: Pipeline) -> str:
             "on": {
                 "push": {},
                 "pull_request": {},
-                "schedule": [{"cron": "17 2 * * *"}],
+                "schedule": [{"cron": each} for each in (_NIGHTLY, _WEEKLY)],
                 "workflow_dispatch": {},
             },
             "permissions": {"contents": "read"},

@@ -13,12 +13,13 @@ from .yaml_text import yaml_text
 
 FILE = ".gitlab-ci.yml"
 
-_NIGHT = '$CI_PIPELINE_SOURCE == "schedule"'
+_SCHEDULE = '$CI_PIPELINE_SOURCE == "schedule"'
 _DAY = '$CI_PIPELINE_SOURCE != "schedule"'
 _RULES: dict[When, str] = {
     "always": _DAY,
     "default-branch": f"{_DAY} && $CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH",
-    "nightly": _NIGHT,
+    "nightly": f'{_SCHEDULE} && $ENVBUILD_SCHEDULE != "weekly"',
+    "weekly": f'{_SCHEDULE} && $ENVBUILD_SCHEDULE == "weekly"',
 }
 
 

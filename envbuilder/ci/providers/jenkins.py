@@ -19,6 +19,7 @@ _WHEN: dict[When, str] = {
     "default-branch": "when { beforeAgent true; environment name: 'BRANCH_IS_PRIMARY', "
     "value: 'true' }",
     "nightly": "when { beforeAgent true; triggeredBy 'TimerTrigger' }",
+    "weekly": "when { expression { sh(script: 'date +%u', returnStdout: true).trim() == '7' } }",
 }
 _INDENT = "  "
 
@@ -54,7 +55,7 @@ def _day(pipeline: Pipeline) -> list[str]:
 
 
 def _night(pipeline: Pipeline) -> list[str]:
-    jobs = [job for job in pipeline.jobs if job.when == "nightly"]
+    jobs = [job for job in pipeline.jobs if job.when in ("nightly", "weekly")]
     stages = [line for job in jobs for line in _stage(job, pipeline.setup)]
     return _block("stage('nightly')", [_WHEN["nightly"], *_block("parallel", stages)])
 

@@ -51,4 +51,7 @@ def options(request: LaunchRequest) -> Words:
             "give hosts: -H host1,host2",
         )
     exports = (word for each in request.exports for word in ("--mpiarg", f"-x {each}"))
-    return (*(("-H", names) if names else ()), *exports)
+    # Of a node whose GPUs the site does not state, ddlrun uses all unless it is told a number.
+    stated = per_node > 1 and gpus is None and not request.allocated
+    count = ("--accelerators", str(per_node)) if stated else ()
+    return (*(("-H", names) if names else ()), *count, *exports)

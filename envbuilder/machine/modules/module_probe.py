@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from ...base import fits
-from ...knowledge.rows import Component
+from ...knowledge.components import Component
 from ...knowledge.terms import PlainVersion
 from ...model.site import StatedModule
 from ...target_tools.messages import one_line

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Literal
 
+from ...knowledge.components import Component
 from ...knowledge.names import CATEGORY, read_name
-from ...knowledge.rows import Component
 from ...model.site import StatedModule
 
 # What package managers put before the names of Python's packages: py-torch.
@@ -88,17 +88,20 @@ def unread_modules(
         tuple(_WORD.findall(alias.lower())): component
         for component, each in components.items()
         for alias in (component, *each.modules)
+        if alias not in _VENDORS
     }
     names = {
         module.name
         for module in modules
         if not module.provides and not provided_by_name(module.name, known)
     }
-    found = {name: _resembled(name, aliases) for name in names}
+    found = {name: _resembled(name, aliases) or known.get(stem(name)) for name in names}
     return sorted((name, component) for name, component in found.items() if component)
 
 
 _WORD = re.compile(r"[a-z0-9]+")
+# Words that name compilers by themselves, and whose makers in other names: intel-oneapi-mkl.
+_VENDORS = frozenset({"intel", "oneapi", "craype"})
 
 
 def _resembled(module: str, aliases: Mapping[tuple[str, ...], str]) -> str | None:

@@ -15,8 +15,8 @@ from ...errors import UsageError
 from ...formats.environment_yml import pinned
 from ...formats.lock import packages_of
 from ...knowledge.channels import CHANNEL_ORIGINS, match_spec, package_name, spec_name
+from ...knowledge.components import Component
 from ...knowledge.ranges import series_text
-from ...knowledge.rows import Component
 from ...model.plan import Edit, Lock, Pin, Plan, SourceBuild
 from ..quoting import Quoted, has_control, line, yaml
 from ..requirements import pip_options

@@ -7,7 +7,7 @@ import sys
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import distributed_dl_training
-from distributed_dl_training.launch import _agents, _horovod_options, _mpiexec
+from distributed_dl_training.launch import _agents, _ddlrun, _horovod_options, _mpiexec
 from distributed_dl_training.launch._hosts import UsageError, find_hosts, place_ranks
 from distributed_dl_training.launch._job import INIT_TIMEOUT, Ending, Limits
 from distributed_dl_training.launch._output import ClosedOutput, Output
@@ -76,6 +76,8 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     _add_environment(parser)
     _add_remote_and_ends(parser)
     _horovod_options.add_options(parser)
+    if program == _ddlrun.PROGRAM:
+        _ddlrun.add_options(parser)
     return parser
 
 
@@ -139,6 +141,8 @@ def _add_remote_and_ends(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: Optional[List[str]] = None, program: str = PROGRAM) -> int:
     """Run the command line; return the exit code."""
+    if program == _ddlrun.PROGRAM:
+        arguments = _ddlrun.join_words(sys.argv[1:] if arguments is None else arguments)
     options = make_parser(program).parse_args(arguments)
     if options.check_build:
         from distributed_dl_training.launch._check import check_build
@@ -178,6 +182,8 @@ def understand(options: Any, environ: Mapping[str, str], program: str = PROGRAM)
     if options.ranks is not None and options.ranks < 1:
         raise UsageError(f"-np {options.ranks}: there must be at least one rank")
     hosts = find_hosts(options.hosts, options.hostfile, environ, options.ranks)
+    if program == _ddlrun.PROGRAM:
+        hosts = _ddlrun.apply_options(options, hosts)
     places = place_ranks(hosts, options.ranks, options.oversubscribe)
     engine = options.engine or choose_engine(environ)
     if engine in ("gloo", "nccl") and importlib.util.find_spec("torch") is None:
@@ -196,6 +202,8 @@ def understand(options: Any, environ: Mapping[str, str], program: str = PROGRAM)
     if wait is None:
         wait = 1.0 if engine == "mpi" else 5.0
     variables = rank_environ(options, engine, environ)
+    if program == _ddlrun.PROGRAM:
+        variables.update(_ddlrun.layout(options, hosts))
     # A limit that was given for the start holds for ranks that do not come to init as well.
     init = init_timeout(variables, INIT_TIMEOUT if start is None else start)
     limits = Limits(30.0 if start is None else start, wait, options.kill_grace, init=init)

@@ -32,7 +32,7 @@ INTERFACE = 1  # of the library
 INVALID_ARGUMENT, FAILED_PRECONDITION, UNIMPLEMENTED, UNKNOWN = 3, 9, 12, 2
 
 
-class Tensor(NamedTuple):
+class TensorType(NamedTuple):
     """The type of a tensor of TensorFlow."""
 
     dtype: Any  # of numpy
@@ -113,14 +113,15 @@ class _Request:
         self.handles: List[Handle] = []
         self.error: Optional[Exception] = None
 
-    def start(self, text: str, tensors: Sequence[Tensor], data: Any) -> None:
+    def start(self, text: str, tensors: Sequence[TensorType], data: Any) -> None:
         """Start the collective ``text`` of tensors, whose memory is at the addresses ``data``."""
         self.collective = collective = decode(text)
-        if _session.controller(collective.process_set).engine.threads is Threads.FUNNELED:
+        engine = _session.controller(collective.process_set).engine
+        if engine.size > 1 and engine.threads is Threads.FUNNELED:
             raise RuntimeError("the operation needs an MPI that lets any thread call it")
         if collective.in_place:
             shapes = tuple([tensor.shape for tensor in tensors])
-            flat = _array(data[0], Tensor(tensors[0].dtype, (sum(map(elements, shapes)),)))
+            flat = _array(data[0], TensorType(tensors[0].dtype, (sum(map(elements, shapes)),)))
             parts = collective.start_in_place(flat, shapes)
         else:
             arrays = [_array(data[index], tensor) for index, tensor in enumerate(tensors)]
@@ -215,7 +216,7 @@ class _Library:
                 handle = ctypes.c_void_p(request.address)
                 memory = self._quick.ddlt_allocate(handle, index, result.ndim, shape)
                 if result.size:
-                    _array(memory, Tensor(result.dtype, result.shape))[...] = result
+                    _array(memory, TensorType(result.dtype, result.shape))[...] = result
         except Exception as error:
             return error_code(error), f"{type(error).__name__}: {error}"
         return 0, ""
@@ -236,7 +237,7 @@ def error_code(error: Exception) -> int:
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def _tensors(numbers: bytes) -> Sequence[Tensor]:
+def _tensors(numbers: bytes) -> Sequence[TensorType]:
     """Return the tensors that the library's numbers describe."""
     values = numpy.frombuffer(numbers, numpy.int64).tolist()
     tensors, index = [], 0
@@ -244,12 +245,12 @@ def _tensors(numbers: bytes) -> Sequence[Tensor]:
         code, dimensions = values[index : index + 2]
         index += 2
         dtype = numpy.dtype(tf.as_dtype(code).as_numpy_dtype)
-        tensors.append(Tensor(dtype, tuple(values[index : index + dimensions])))
+        tensors.append(TensorType(dtype, tuple(values[index : index + dimensions])))
         index += dimensions
     return tensors
 
 
-def _array(address: Optional[int], tensor: Tensor) -> Array:
+def _array(address: Optional[int], tensor: TensorType) -> Array:
     """Return the memory at an address as an array."""
     nbytes = elements(tensor.shape) * tensor.dtype.itemsize
     if not nbytes:

@@ -233,6 +233,11 @@ def DistributedOptimizer(
     return optimizer
 
 
+def is_distributed(optimizer: Any) -> bool:
+    """Tell whether an optimizer reduces gradients over the ranks."""
+    return isinstance(optimizer, _OptimizerMixin)
+
+
 def PartialDistributedOptimizer(
     optimizer: Any, *arguments: Any, local_layers: Any = None, **options: Any
 ) -> Any:

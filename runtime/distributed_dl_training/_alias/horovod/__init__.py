@@ -13,17 +13,7 @@ from distributed_dl_training import alias as _alias
 __ddlt_alias__ = True
 __version__ = _alias.version()
 
-# At every import: a folder may have joined sys.path after the alias was switched on.
-_real = _alias.find_real("horovod")
-if _real is not None:
-    raise ImportError(
-        f"a real horovod is installed ({_real}), and the alias of distributed-dl-training is"
-        " switched on as well"
-        "\n\nhint: python -m distributed_dl_training.alias disable horovod, or uninstall the real"
-        " one",
-        name="horovod",
-    )
-
+_alias.refuse_beside_real("horovod")
 _sys.meta_path.append(_missing.RefusedModules())  # last: for what no other finder has
 
 
