@@ -15,18 +15,21 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
+from ..data import REDACTION, table
 from ..target_tools.names import TOKEN, USER
 from ..target_tools.smoke.rank_env import SECRET
 from .assigned import assigned
 from .formats import tokens
-from .names import Strength, one_of, strength, table
+from .names import Strength, one_of, strength
 
 _QUOTED = r"\"(?:[^\"\\\n]|\\.){1,1024}\"|'[^'\n]{1,1024}'"
 # Words and quoted parts that stand together, as a shell joins them.
 _VALUE = rf"(?P<secret>(?:{_QUOTED}|[^\s\"']{{1,1024}}){{1,4}})"
 
 # The names of programs, and what stands before a password that is given to one of them.
-_OPTIONS = tuple((programs.split(), pattern) for programs, pattern in table("options"))
+_OPTIONS = tuple(
+    (programs.split(), pattern) for programs, pattern in table(REDACTION / "options.tsv")
+)
 _NAMES = sorted({name for programs, _ in _OPTIONS for name in programs})
 _PROGRAM = re.compile(rf"(?:{one_of(_NAMES)})(?=[ \t])")
 _BY_PROGRAM = {
