@@ -5,6 +5,7 @@ In a checkout they stand beside the package; in a wheel they are inside it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -23,3 +24,11 @@ RUNTIME = _folder("runtime")
 TARGET_TOOLS = _PACKAGE / "target_tools"
 ENGINE = _PACKAGE / "resolve" / "engine.lp"
 VALIDATE_CHECKS = _PACKAGE / "validate" / "checks.yaml"
+YAML_MESSAGES = _PACKAGE / "documents" / "yaml_messages.tsv"
+REDACTION = _PACKAGE / "redaction"
+
+
+def table(path: Path) -> Iterator[list[str]]:
+    """Yield the rows of a table: a line each, fields separated by tabs, # for a comment."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    yield from (line.split("\t") for line in lines if not line.startswith("#"))

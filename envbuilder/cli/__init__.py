@@ -29,8 +29,7 @@ MODULES = {
         *("job", "shell"),
     ),
     "troubles": ("validate", "diagnose", "hang", "report"),
-    "ci": ("ci",),
-    "modules": ("module",),
+    "ci": ("ci", "module"),
     "documents": ("search", "advisories", "knowledge", "bundle", "recipes", "sites"),
 }
 """The modules of the commands, each with the first words of its commands: a call imports one."""

@@ -1,13 +1,14 @@
-"""The commands of continuous integration: a site's pipeline, rendered."""
+"""The commands over a matrix of recipes: a site's pipeline, and its modules, rendered."""
 
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..workflow.options import CiOptions
+from ..workflow.options import CiOptions, MatrixOptions
 from ..workflow.plan_options import OutputOption
 from .command import Group, command
 from .session import Session
@@ -15,7 +16,8 @@ from .session import Session
 verbs = Group(
     "ci", "Pipelines that plan, lock, build, test, scan and publish the recipes of a site."
 )
-GROUPS = (verbs,)
+modules = Group("module", "Modulefiles for the module trees of a site.")
+GROUPS = (verbs, modules)
 
 
 @command(verbs, example="ci render --site summit --base /ccs/proj/envbuild", json=False)
@@ -53,3 +55,27 @@ def run(_: Session, words: Annotated[list[str] | None, typer.Argument()] = None)
         "envbuild ci run was removed: a runner runs the jobs of a pipeline",
         f"on one machine: {render} && gitlab-ci-local --shell-executor-no-image",
     )
+
+
+@command(
+    modules,
+    "render",
+    example="module render --site summit --base /ccs/proj/envbuild --output modules",
+)
+def render_modules(
+    session: Session,
+    options: MatrixOptions,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="DIR", help="Folder to write: DIR/lua and DIR/tcl."),
+    ],
+) -> None:
+    """Write a module tree with one module for each recipe and one for envbuild. No network.
+
+    A module of a published environment contains its number and evidence. A module of a recipe
+    that is not published prints a message when it is loaded.
+    """
+    from ..commands.modules import render_tree
+
+    done = render_tree(options, output, session.context)
+    session.report.show(done, "\n".join(f"{done.folder}/{name}" for name in done.written))

@@ -10,71 +10,11 @@ from typing import Any, NoReturn
 
 import yaml
 
+from .. import data
 from ..errors import DocumentError, Place, Problem
 from ..text import shown
 from .source import Source
 from .tree import Items, Node, Pairs, RefusedValue, Scalar
-
-# The parser's words (those of its C part, then those of its Python part) and ours: message, hint.
-_WORDS: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    (
-        ("mapping values are not allowed",),
-        "a key is not allowed here",
-        "check the indentation, or put the value in quotes",
-    ),
-    (
-        ("sequence entries are not allowed",),
-        "a list cannot begin on the line of its key",
-        "begin each item on a separate line: '- item'",
-    ),
-    (
-        ("expected ',' or ']'",),
-        "a list in [ ] is not closed, or a comma is missing",
-        "write it as [one, two]",
-    ),
-    (
-        ("expected ',' or '}'",),
-        "a mapping in { } is not closed, or a comma is missing",
-        "write it as {one: 1, two: 2}",
-    ),
-    (
-        ("unexpected end of stream",),
-        "a quote is not closed",
-        "close it on the same line",
-    ),
-    (
-        ("expected key", "expected '-' indicator", "expected <block end>"),
-        "this does not fit the lines above",
-        "check the indentation; if text follows a closing quote, put the whole value in quotes",
-    ),
-    (("could not find expected ':'",), "a key has no ':'", "write 'key: value'"),
-    (
-        ("expected node content", "expected the node content"),
-        "a value cannot begin with this character",
-        "put the value in quotes",
-    ),
-    (
-        ("unknown escape character", "escape sequence of", "Unicode character escape code"),
-        "an unknown escape after a backslash",
-        "use 'single quotes' for text with backslashes",
-    ),
-    (
-        ("<document start>",),
-        "this does not belong to the document",
-        "keep one document in a file, without '...' or a second name after '&'",
-    ),
-    (
-        ("directive", "incompatible YAML document"),
-        "'%' directives are not allowed",
-        "delete the line",
-    ),
-    (
-        ("document start",),
-        "this does not belong to the document",
-        "keep one document in a file",
-    ),
-)
-
 
 _MARKS = ("a block scalar", "an alias", "an anchor", "a tag")
 _UNCLOSED = ("unexpected end of stream", "expected ',' or ']'", "expected ',' or '}'")
@@ -98,8 +38,8 @@ def in_plain_words(error: Any, text: str, file: str) -> Problem:
         # ">=3.8", "*" and "!=2" without quotes: a folded text, an alias and a tag to YAML.
         begin = error.context_mark
         return _bad_start(_character(text, begin), Place(file, begin.line + 1, begin.column + 1))
-    for patterns, message, hint in _WORDS:
-        if any(pattern in complaint for pattern in patterns):
+    for patterns, message, hint in data.table(data.YAML_MESSAGES):
+        if any(pattern in complaint for pattern in patterns.split(" | ")):
             return Problem("document.not-yaml", message, place, (hint,))
     return Problem("document.not-yaml", f"not YAML: {shown(complaint.strip())}", place)
 

@@ -9,8 +9,7 @@ from ..base import fits
 from ..errors import UsageError
 from ..knowledge.terms import Arch, PlainVersion
 from ..model.site import Site, SiteFacts, SitePath
-from .gpu import capabilities, driver_version
-from .gpudirect import gpudirect
+from .gpu import capabilities, driver_version, gpudirect
 from .host import LocalMachine, machine_arch
 from .modules.find import find_modules
 

@@ -2,6 +2,6 @@
 
 ``redact`` takes them out; ``secret_queries`` removes queries of URLs, which any document may hold.
 Each other module finds secrets in its own way: by what they look like (``formats``), by the name
-that a value has (``names``, ``assigned``), by the program that is started (``options``); the .tsv
-files are their tables.
+that a value has (``names``, ``assigned``), by the program that is started. The
+.tsv files are their tables.
 """

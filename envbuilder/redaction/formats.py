@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .names import table
+from ..data import REDACTION, table
 
 # The rest of a URL is the secret there: what the place begins with, and its pattern.
 _HOOKS = {
@@ -41,7 +41,7 @@ _TOKEN = re.compile(
     r"(?<![A-Za-z0-9])(?=[A-Za-z0-9$])(?:"
     + "|".join(
         f"(?:{start})(?:{characters}){{{minimum},}}"
-        for start, minimum, characters, _ in table("formats")
+        for start, minimum, characters, _ in table(REDACTION / "formats.tsv")
     )
     + ")",
     re.ASCII,

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from enum import IntEnum
 from functools import lru_cache
 from itertools import pairwise
-from pathlib import Path
 
-
-def table(name: str) -> Iterator[list[str]]:
-    """Yield the fields of each row of a table."""
-    text = Path(__file__).with_name(f"{name}.tsv").read_text(encoding="utf-8")
-    yield from (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
+from ..data import REDACTION, table
 
 
 class Strength(IntEnum):
@@ -32,7 +27,7 @@ class Strength(IntEnum):
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
 _PASSWORDS = ("password", "passwd", "passwort", "passphrase", "passcode", "kennwort", "contrase")
 _TOKENS = ("token", "secret", "apikey", "accesskey", "secretkey", "privatekey", "authkey")
-WORD_LISTS = {name: frozenset(words.split()) for name, words in table("words")}
+WORD_LISTS = {name: frozenset(words.split()) for name, words in table(REDACTION / "words.tsv")}
 # Two words, or one of them with another word for the same service.
 _SERVICE_PAIRS = frozenset(
     {"new relic", "linked in", "message bird", "private ai", "new york", "hugging face"}

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from envbuilder.machine.gpu import gpu_section
-from envbuilder.machine.gpudirect import GpuDirect, gpudirect, rdma_networks
+from envbuilder.commands.sites import draft
+from envbuilder.machine.gpu import GpuDirect, gpu_section, gpudirect, rdma_networks
 from envbuilder.machine.item_values import Item
 from envbuilder.machine.local_site import local_site
-from envbuilder.machine.site_draft import draft
 from envbuilder.model.site import SiteFacts
 
 from .conftest import Machine, host
@@ -119,8 +118,8 @@ def test_networks_by_their_link_layer(machine: Machine) -> None:
 
 def drafted(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> SiteFacts:
     """Return the facts of the draft of a recorded node, once its comments are keys."""
-    for module in ("site_draft", "local_site"):
-        monkeypatch.setattr(f"envbuilder.machine.{module}.LocalMachine", lambda _: host(machine))
+    for module in ("commands.sites", "machine.local_site"):
+        monkeypatch.setattr(f"envbuilder.{module}.LocalMachine", lambda _: host(machine))
     text = draft(local_site(machine.environ), machine.environ, "ours")
     lines = [
         line.removeprefix("# ") if line.startswith("#   ") else line for line in text.splitlines()
