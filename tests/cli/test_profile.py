@@ -103,7 +103,7 @@ def test_cmake_is_instrumented_when_it_builds_and_not_when_it_configures(
     real.parent.mkdir()
     real.write_text('#!/bin/sh\necho "${SCOREP_WRAPPER:-unset} $*"\n')
     real.chmod(0o755)
-    functions = render("bash/sources.sh.j2", trees=False, links=False, scorep=True)
+    functions = render("bash/sources.sh.j2", builds=True, links=False, scorep=True)
     script = f'HERE=$PWD\n{functions}\ninstrumented_cmake\ncmake "$@"'
     environ = {key: value for key, value in os.environ.items() if key != "SCOREP_WRAPPER"}
     done = subprocess.run(

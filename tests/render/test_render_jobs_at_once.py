@@ -25,7 +25,7 @@ def test_a_remedy_says_it_before_the_machine(
     python.parent.mkdir(parents=True)
     python.write_text(PYTHON, encoding="utf-8")
     python.chmod(0o755)
-    functions = render("bash/sources.sh.j2", trees=False, links=False, scorep=False)
+    functions = render("bash/sources.sh.j2", builds=True, links=False, scorep=False)
     script = f"say() {{ :; }}\n{functions}\nbuild_wheel horovod"
     env = {**os.environ, "PREFIX": str(tmp_path / "prefix"), "HERE": str(tmp_path)}
     env |= {"WHEEL_CACHE": str(tmp_path), "ENVBUILD_JOBS": "3", "CC": "sh", "CXX": "sh"}

@@ -48,7 +48,7 @@ def test_the_home_is_a_folder_of_links_beside_the_prefix(step: str) -> None:
 
 
 def run(tmp_path: Path, package: Path) -> subprocess.CompletedProcess[str]:
-    functions = render("bash/sources.sh.j2", trees=False, links=True, scorep=False)
+    functions = render("bash/sources.sh.j2", builds=True, links=True, scorep=False)
     script = (
         'say() { echo "$*" >&2; }\n'
         f'{functions}\nlink_libraries IT "$1" && echo "$LDFLAGS" && ls linked/IT/lib'
