@@ -117,15 +117,17 @@ class Fusion:
             _memory.settle(works[0].target)
 
     def run_packed(
-        self, sources: Sequence[Array], size: int, how: Arithmetic
+        self, sources: Sequence[Array], size: int, how: Arithmetic, in_place: bool
     ) -> Tuple[Array, bool]:
         """Reduce numpy arrays of one working dtype, of ``size`` elements in all; collective.
 
         Returns what they are reduced to, one behind the other, and whether it is the caller's: else
         it is in the buffer, and there only until something else is reduced.
+
+        in_place: results replace the sources, so that the caller needs no memory for them.
         """
         dtype = sources[0].dtype
-        own = self._result_buffers.take(size, dtype)
+        own = None if in_place else self._result_buffers.take(size, dtype)
         values = self._buffer(size, dtype, sources[0]) if own is None else own
         if size:
             numpy.concatenate(sources, out=values)

@@ -195,6 +195,12 @@ class Item(NamedTuple):
 make_item: Callable[[Tuple[Any, ...]], Item] = functools.partial(tuple.__new__, Item)
 
 
+class _ThreadState(threading.local):
+    """What each thread has of its own: whether it has asked for a collective."""
+
+    has_asked = False
+
+
 class ActiveThreads:
     """The threads that ask for collectives, and what each of them waits for.
 
@@ -204,7 +210,7 @@ class ActiveThreads:
     def __init__(self) -> None:
         # Whoever opens the session is likely to ask, and other threads may wait for it to do so.
         self._threads = {threading.current_thread()}
-        self.last: Optional[threading.Thread] = None  # that has asked
+        self.own = _ThreadState()
         self._blocked: FrozenSet[int] = frozenset()  # what all have waited for, by id
         self._blocked_since = 0.0
         # What threads wait for, by the lock that wakes each.
@@ -212,10 +218,10 @@ class ActiveThreads:
 
     def add(self) -> None:
         """Note that this thread asks for a collective."""
-        me = threading.current_thread()
-        if me is self.last:
+        if self.own.has_asked:
             return
-        self.last = me
+        self.own.has_asked = True
+        me = threading.current_thread()
         # A thread that Python has not started, such as torch's for gradients, works for another
         # one that waits for it; it would count as alive for ever.
         if me not in self._threads and _threads.is_pythons(me):

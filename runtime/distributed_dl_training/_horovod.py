@@ -149,6 +149,8 @@ def combined_operation(op: Any, average: Optional[bool]) -> Any:
 
     Raises ValueError if both are given.
     """
+    if average is None and type(op) is Op:  # asked for each tensor
+        return op
     return operation(handle_average_backwards_compatibility(op, average))
 
 

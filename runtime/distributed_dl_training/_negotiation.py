@@ -302,12 +302,15 @@ class Negotiation:
             for pack in burst.packs or []:
                 some: List[Any] = pack.of(handles)
                 sources = [handle.source for handle in some]
+                in_place = all(handle.in_place for handle in some)
                 self._inspector.enter(some[0].request)
                 try:
-                    values, own = self._fusion.run_packed(sources, pack.size, some[0].reduction)
+                    values, own = self._fusion.run_packed(
+                        sources, pack.size, some[0].reduction, in_place
+                    )
                 finally:
                     self._inspector.leave()
-                program.deliver(some, pack.results(values, copies=not own))
+                program.deliver(some, pack.results(values, copies=not own and not in_place))
                 del values  # whose memory is used again
 
     def _carry_out_alone(self, item: Item, program: Program) -> None:

@@ -70,7 +70,7 @@ class RequestQueue(Executor):
         self._incoming.append(handle)
         if self._end is not None:
             self._refuse(handle)
-        if threading.current_thread() is not self._active_threads.last:
+        if not self._active_threads.own.has_asked:
             with self._lock:
                 self._active_threads.add()
         if not waits and self._asleep:
@@ -167,10 +167,11 @@ class RequestQueue(Executor):
                 self._unnamed -= sum([handle.request.name is None for handle in handles])
             for handle, value in zip(handles, values):
                 pop(handle.label, None)  # first: who sees the result may use the name again
-                if handle.in_place:
-                    handle.take(value)
-                else:
-                    handle.value = value
+                if handle.in_place:  # as ``take``, without a call for each
+                    source = handle.source
+                    source[:] = value if value.ndim == 1 else value.reshape(-1)
+                    value = source
+                handle.value = value
                 handle.done = True
                 if handle.notify is not None:
                     handle.notify()
