@@ -1,5 +1,6 @@
 """The MPI engine: moves flat arrays through mpi4py, which is imported only when it is needed."""
 
+import os
 import threading
 import time
 from itertools import accumulate
@@ -75,6 +76,21 @@ def load_mpi(threads: bool = True) -> Any:
     return MPI
 
 
+def _refuse_other_launcher(mpi: Any) -> None:
+    """Raise MPIUnavailableError if the launcher of another MPI has started several ranks.
+
+    To this MPI each of them is a job of its own, and each would train alone.
+    """
+    for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"):
+        size = os.environ.get(name, "1")
+        if size.isdigit() and int(size) > 1:
+            library = mpi.Get_library_version().splitlines()[0].strip()
+            raise MPIUnavailableError(
+                f"the launcher has started {size} ranks ({name}), but mpi4py sees one: it runs with"
+                f" {library}, and the launcher belongs to another MPI{_HINT}"
+            )
+
+
 class _Collective(Transfer):
     """A nonblocking collective; it keeps the arrays alive that MPI still uses."""
 
@@ -121,6 +137,8 @@ class MpiEngine:
         if not threads and self.threads is Threads.MULTIPLE:
             self.threads = Threads.SERIALIZED
         self.world_size = int(mpi.COMM_WORLD.Get_size())
+        if self.world_size == 1:
+            _refuse_other_launcher(mpi)
 
         source = _communicator(mpi, comm)
         # Traffic of the program can never meet ours, nor one kind of ours the other.

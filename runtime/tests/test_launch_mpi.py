@@ -205,3 +205,22 @@ def test_host_that_cannot_be_reached():
 def test_an_agent_is_not_for_mpi():
     result = launch("--mpi", "-np", "1", "--launch-agent", "x", "true")
     assert result.code == 2 and "--launch-agent" in result.err
+
+
+@needs_mpi
+def test_launcher_of_another_mpi_is_refused():
+    """Each of its ranks would be a job of its own, and train alone."""
+    code = (
+        "import os\n"
+        "from mpi4py import MPI\n"
+        "import distributed_dl_training.numpy as hvd\n"
+        "open_mpi = MPI.Get_library_version().startswith('Open MPI')\n"
+        "os.environ['PMI_SIZE' if open_mpi else 'OMPI_COMM_WORLD_SIZE'] = '3'\n"
+        "try:\n"
+        "    hvd.init()\n"
+        "except hvd.MPIUnavailableError as error:\n"
+        "    print('3 ranks' in str(error))\n"
+    )
+    environ = dict(job_environ(), DDLT_ENGINE="mpi")
+    output = subprocess.check_output([sys.executable, "-c", code], env=environ, timeout=60)
+    assert output.split() == [b"True"]
