@@ -6,6 +6,7 @@ import pytest
 from corpus import diagnosed
 
 from envbuilder.diagnosis.values import Symptomatic
+from envbuilder.diagnosis.view import diagnosis
 
 PMIX = "[node7:4711] PMIX ERROR: PMIX_ERR_NOT_FOUND in file base/a.c at line 7"
 SLURMSTEPD = "slurmstepd-node7: error: task/cgroup: task[0] unable to set mask"
@@ -30,6 +31,7 @@ def test_a_report_without_an_end_is_a_warning(text: str) -> None:
     result = diagnosed(text.encode())
     assert result.outcome == "open"
     assert {finding.severity for finding in result.findings} == {"warning"}
+    assert "Only warnings" in diagnosis(result)
 
 
 @pytest.mark.parametrize("text", [PMIX, SLURMSTEPD])
