@@ -16,9 +16,8 @@ from .index import SymptomIndex
 from .places import LEVELS, UNEXPLAINED, SymptomMatch, places_of
 from .search import Findings
 from .values import Diagnosis, LogPlace, LogSize, Outcome, RankSymptom, Symptomatic
-from .words import name_libraries, search_words
+from .words import clipped, name_libraries, search_words
 
-_WIDTH = 300
 _PLACES = 3
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?")
 _NUMBER = re.compile(r"\d+")
@@ -95,14 +94,16 @@ def _finding(
     symptom = first.known.symptom.explain(first.hit.groups)
     cause, hint = name_libraries(symptom, first.hit.groups, index.knowledge.library_names)
     facts = tuple(dict.fromkeys(fact for match in group for fact in match.facts))
-    # Without a second fact no cause is certain.
-    doubtful = symptom.confidence == "certain" and not facts
+    # Without a second fact no cause is certain; with one, a general line is more than possible.
+    confidence = symptom.confidence
+    if confidence != "likely" and (confidence == "possible") == bool(facts):
+        confidence = "likely"
     source = next((match.source for match in group if match.source), None)
     return Symptomatic(
         id=first.known.id,
         tells=symptom.tells,
         severity=symptom.severity,
-        confidence="likely" if doubtful else symptom.confidence,
+        confidence=confidence,
         cause=cause,
         hint=hint,
         settle=symptom.settle,
@@ -130,7 +131,7 @@ def _place(found: SymptomMatch, names: Sequence[str]) -> LogPlace:
 
 def _printable(texts: Sequence[str]) -> tuple[str, ...]:
     said = (without_credentials(text.strip()) for text in texts)
-    return tuple(shown(text, _WIDTH) for text in said if text)
+    return tuple(clipped(text) for text in said if text)
 
 
 @dataclass(frozen=True)

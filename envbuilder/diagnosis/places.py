@@ -20,6 +20,7 @@ LEVELS: tuple[SymptomTells, ...] = get_args(SymptomTells)
 # What CMake or configure states on its way: no failure, so that an advisory that is only possible
 # is no reading of it. A required package that is missing is a "CMake Error".
 _STATUS = re.compile(r"\s*(?:-- |checking .*\.\.\. )")
+_CONFIRMING = ("context", "confirmed-by")
 _LAYERS: tuple[Layer, ...] = get_args(Layer)
 
 
@@ -172,7 +173,7 @@ def _confirming(known: KnownSymptom, findings: Findings, facts: LogFacts) -> tup
         return None
     confirming = [
         f"line {hit.line}: {reason(hit)}"[:480]
-        for name in ("context", "confirmed-by")
+        for name in _CONFIRMING
         for hit in hits.get(f"{symptom.id}/{name}", ())[:1]
         if not any(_overlap(hit, own) for own in hits.get(symptom.id, ()))
     ]
@@ -195,9 +196,10 @@ def _unexplained(
 
     Warnings count only if the program ended with an error that nothing else explains.
     """
-    errors = list(_without_symptom(number, "error", findings, matches, index))
-    yield from errors
     explained = any(match.level == 0 and _is_error(match) for match in matches)
+    errors = list(_without_symptom(number, "error", findings, matches, index))
+    # A line that only reports that something else failed adds nothing to a known cause.
+    yield from (each for each in errors if not explained or each.level < len(LEVELS))
     if not errors and not explained and _has_line("ended", findings, index):
         yield from _without_symptom(number, "warning", findings, matches, index)
 
@@ -209,7 +211,9 @@ def _without_symptom(
     matches: Sequence[SymptomMatch],
     index: SymptomIndex,
 ) -> Iterator[SymptomMatch]:
+    confirming = (f"{match.sign}/{name}" for match in matches for name in _CONFIRMING)
     taken = [*(match.hit for match in matches), *findings.harmless]
+    taken += [hit for sign in confirming for hit in findings.hits.get(sign, ())]
     hits = [
         (source, hit)
         for source in index.sources
@@ -221,7 +225,10 @@ def _without_symptom(
         if not any(_overlap(one, hit) for one in taken):
             taken.append(hit)
             owner = source if _contains(findings, source) else index.program
-            yield SymptomMatch(number, hit, _unexplained_symptom(owner, hit), (), owner)
+            known = _unexplained_symptom(owner, hit)
+            if "report" in hit.groups and not _has_line("ended", findings, index):
+                known = _with_severity(known, "warning")
+            yield SymptomMatch(number, hit, known, (), owner)
 
 
 def _unexplained_symptom(source: LogSource, hit: Hit) -> KnownSymptom:
@@ -248,7 +255,10 @@ def _with_source(match: SymptomMatch, findings: Findings, index: SymptomIndex) -
         for source in index.sources:
             hits = findings.hits.get(f"{source.id}/{form}", ())
             if any(_overlap(hit, match.hit) for hit in hits) and _contains(findings, source):
-                return replace(match, source=source)
+                # The severity of an advisory is not that of the line, which reports an error.
+                stated = match.known.advisories and not _is_guess(match.known) and form == "error"
+                known = _with_severity(match.known, "error") if stated else match.known
+                return replace(match, source=source, known=known)
     return match
 
 
@@ -269,11 +279,17 @@ def _without_survived(
     ]
     survived = max(progress, default=0) > last and not _has_line("ended", findings, index)
     for match in matches:
-        if not survived or not _is_error(match) or match.known.symptom.repeated > 1:
-            yield match
-        elif not match.unexplained:
-            symptom = match.known.symptom.model_copy(update={"severity": "warning"})
-            yield replace(match, known=replace(match.known, symptom=symptom))
+        lived = survived and match.known.symptom.repeated == 1
+        if lived and match.unexplained:
+            continue
+        harmless = any(_overlap(hit, match.hit) for hit in findings.harmless)
+        known = _with_severity(match.known, "warning") if lived or harmless else match.known
+        yield replace(match, known=known)
+
+
+def _with_severity(known: KnownSymptom, severity: str) -> KnownSymptom:
+    symptom = known.symptom.model_copy(update={"severity": severity})
+    return replace(known, symptom=symptom)
 
 
 def _is_error(match: SymptomMatch) -> bool:

@@ -229,7 +229,7 @@ def _shape(match: re.Match[str]) -> str:
 
 
 # The groups that state the reason of an error; those of facts have other names.
-_REASONS = ("root", "other", "wrapper")
+_REASONS = ("root", "other", "report", "wrapper")
 _NUMBERS = re.compile(r"(?:0x)?[0-9a-f]*\d[0-9a-f]*")
 
 

@@ -75,7 +75,7 @@ def _whole(finding: Symptomatic, everything: bool, lines: Mapping[str, int]) -> 
     sure = "" if finding.tells in ("wait", "effect") else f" ({finding.confidence})"
     unexplained = finding.id == UNEXPLAINED
     if unexplained:
-        yield from filled("error    ", f"{finding.id}: {finding.cause}")
+        yield from filled(f"{finding.severity:<8} ", f"{finding.id}: {finding.cause}")
     else:
         yield from filled(f"{label:<8} ", f"{finding.id}{sure}: {finding.cause or finding.hint}")
     for place in finding.places if everything or unexplained else finding.places[:1]:
@@ -113,7 +113,8 @@ def _ending(value: Diagnosis) -> str:
     if value.outcome == "clean":
         return "No error found."
     if value.outcome == "open":
-        return "Nothing recognised; this log does not show how the program ended."
+        begin = "Only warnings" if value.findings else "Nothing recognised"
+        return f"{begin}; this log does not show how the program ended."
     errors = [finding for finding in value.findings if finding.severity == "error"]
     unexplained = sum(finding.id == UNEXPLAINED for finding in errors)
     warnings = len(value.findings) - len(errors)
