@@ -30,6 +30,7 @@ from . import (
     spack_yaml,
 )
 from .environment_yml import EnvironmentFile
+from .package_rows import channel_losses
 from .packages import PackageList
 from .recipe import selectors
 from .requirements_txt import Beside
@@ -219,16 +220,8 @@ def losses_of_lock(packages: PackageList) -> tuple[str, ...]:
     if hashed:
         text = "the hashes are left out; envbuild lock --from FILE compares them"
         losses.append((min(hashed), text))
-    channels = list(dict.fromkeys(package.channel for package in conda))
-    # A package of the first channel is solved from there anyway.
     first = packages.channels[0].rstrip("/") if packages.channels else ""
-    for channel in channels:
-        if channel == first or channel.endswith(f"/{first}"):
-            continue
-        of_channel = [package for package in conda if package.channel == channel]
-        names = ", ".join(package.name for package in of_channel)
-        text = f"{shown(names, 240)}: that the channel is {shown(channel)} is left out"
-        losses.append((of_channel[0].place, text))
+    losses += channel_losses(((each.channel, each.name, each.place) for each in conda), first)
     lines = [f"{place}: {text}" for place, text in losses]
     if not packages.pip:
         lines += [
