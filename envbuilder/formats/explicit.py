@@ -28,8 +28,9 @@ _LINE = re.compile(
 )
 # What conda-lock writes of a package of pip: https://conda.github.io/conda-lock, "pip support".
 _PIP = re.compile(
-    r"#\s*pip\s+(?P<name>\S+)\s+@\s+(?P<url>[^\s#]+)[#\s]*(?:--hash=)?"
-    r"(?:sha256[=:](?P<sha256>[0-9a-f]{64}))?\S*"
+    r"#\s*pip\s+(?P<name>\S+)\s+@\s+(?P<url>\S+/(?:[^/\s#]*?-(?P<version>\d[^-/\s#]*?)"
+    r"(?:-[^/\s#]*\.whl|\.tar\.gz|\.zip))?)[#\s]*(?:--hash=)?"
+    r"(?:sha256[=:](?P<sha256>[0-9a-f]{64}))?.*"
 )
 _AGAIN = "conda list --explicit --sha256 writes such a list"
 
@@ -60,31 +61,15 @@ def read(source: Source) -> tuple[PackageList, tuple[str, ...]]:
 
 def _pip_entries(reading: Reading, source: Source) -> Iterator[PipEntry]:
     """Yield the packages of pip, which conda-lock installs; note them, as conda does not."""
-    # lazy import: 36 ms
-    from packaging.utils import (
-        InvalidSdistFilename,
-        InvalidWheelFilename,
-        parse_sdist_filename,
-        parse_wheel_filename,
-    )
-
     for number, line in enumerate(source.text.splitlines(), start=1):
-        found = _PIP.fullmatch(line.strip())
-        if found is None:
-            continue
-        place = Place(source.file, number, 1)
-        url = reading.clean(found["url"], place)
-        filename = unquote(url.rpartition("/")[2])
-        parse = parse_wheel_filename if url.endswith(".whl") else parse_sdist_filename
-        try:
-            version = str(parse(filename)[1])
-        except (InvalidSdistFilename, InvalidWheelFilename):
-            reading.note(
-                place, f"{shown(line.strip(), 240)} is left out: not a release of an index"
-            )
-            continue
-        reading.note(place, f"{shown(found['name'])} of pip is a comment for conda: it is added")
-        yield PipEntry(found["name"], version, url, found["sha256"], place=place)
+        found, place = _PIP.fullmatch(line.strip()), Place(source.file, number, 1)
+        if found and found["version"]:
+            name, version = found["name"], unquote(found["version"])
+            reading.note(place, f"{shown(name)} of pip is a comment for conda: it is added")
+            url = reading.clean(found["url"], place)
+            yield PipEntry(name, version, url, found["sha256"], place=place)
+        elif found:
+            reading.note(place, f"{shown(line.strip(), 240)} is left out: not a release")
 
 
 def _entries(reading: Reading, source: Source) -> Iterator[CondaEntry]:
