@@ -12,6 +12,7 @@ from ..documents.source import Source
 from ..errors import Place
 from ..text import shown
 from .environment_yml import EnvironmentFile
+from .markers import selected as is_selected
 from .match_spec import parse
 from .reading import Reading
 
@@ -20,14 +21,11 @@ _VARIABLE = re.compile(r"\{\{\s*(\w+)\s*(?:\|[^}]*)?\}\}")
 _KEY = re.compile(r"(?P<indent>\s*(?:-\s+)?)(?P<key>[\w-]+):(?:\s+(?P<value>.*))?")
 _ITEM = re.compile(r"(?P<indent>\s*)-\s+(?P<value>.*)")
 _SELECTOR = re.compile(r"\s*#\s*\[([^\]]+)\]\s*$")
-# Selectors of conda-build that say nothing of compilers, CUDA or Python.
-_SELECTED = {"linux": True, "unix": True, "not win": True, "not osx": True}
-_SELECTED |= {"win": False, "osx": False, "not linux": False, "not unix": False}
 # Sections that describe the package or test it.
 _ABOUT = frozenset({"about", "extra", "test"})
 
 
-def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
+def read(source: Source, platform: str) -> tuple[EnvironmentFile, tuple[str, ...]]:
     """Return the package and its run requirements, and a note for each other line."""
     reading = Reading("conda skeleton writes such a file")
     variables: dict[str, str] = {}
@@ -48,17 +46,17 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
             keys = [each for each in keys if each[0] < indent + (not key)]
             keys += [(indent, key["key"])] if key else []
         path, value = [name for _, name in keys], (row["value"] or "").strip("'\" ") if row else ""
-        selected = _SELECTED.get(selector[1]) if selector else True
+        selected = is_selected(selector[1], platform) if selector else True
         if not text.strip() or (path and path[0] in _ABOUT):
             continue
         if path in (["package", "name"], ["package", "version"]):
             package[path[1]] = value, place
         elif path[-2:] == ["requirements", "run"] and not key and selected is not False:
-            _add(reading, specs, value, place)
+            _add(reading, specs, value if row else line.strip(), place)
             if selected is None and selector:
                 reading.note(place, f"the selector [{shown(selector[1])}] is not evaluated")
         elif value or not row:
-            reading.note(place, f"{shown(line.strip())} is left out")
+            reading.note(place, f"{shown(line.strip(), 240)} is left out")
     if "name" in package:
         (name, place), (version, _) = package["name"], package.get("version", ("", None))
         own = f"{name} =={version}" if re.fullmatch(r"\d[\w.]*", version) else name
@@ -72,7 +70,7 @@ def _add(reading: Reading, specs: dict[str, Place], text: str, place: Place) -> 
     words = _VARIABLE.sub("", text).strip()
     spec = parse(words) if "{" not in words else None
     if spec is None or any(spec.name == each.partition(" ")[0] for each in specs):
-        reading.note(place, f"{shown(text)} is left out")
+        reading.note(place, f"{shown(text, 240)} is left out")
         return
     specs[" ".join(words.split())] = place
     if words != text:

@@ -16,6 +16,7 @@ from ..errors import Place
 from ..text import shown
 from . import environment_yml
 from .environment_yml import EnvironmentFile
+from .packages import DEFAULTS
 from .reading import Reading
 from .requirements_txt import Beside
 
@@ -57,6 +58,8 @@ _WITH_VALUE = (
 _QUIET = frozenset(
     {"-y", "--yes", "-q", "--quiet", "-v", "--verbose", "--no-cache-dir", "--no-cache"}
 )
+# Installers whose conda has another configuration than that of Anaconda and Miniconda.
+_FORGE = re.compile(r"miniforge|mamba", re.IGNORECASE)
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w,.-]*\])?([<>=!~].*)?")
 # Instructions of the image, which install nothing, and sections that describe it.
 _OF_THE_IMAGE = frozenset({"maintainer", "label", "cmd", "expose", "workdir", "user"})
@@ -91,6 +94,7 @@ def read(source: Source, beside: Beside) -> tuple[EnvironmentFile, tuple[str, ..
     for place, channels in container.conda if len(container.conda) > 1 else ():
         words = f"; its channels {', '.join(channels)} are of all packages" if channels else ""
         container.reading.note(place, f"this command of conda is solved with the others{words}")
+    _add_defaults(container, source.text)
     container.reading.check()
     return EnvironmentFile(
         channels=tuple(container.channels),
@@ -100,6 +104,18 @@ def read(source: Source, beside: Beside) -> tuple[EnvironmentFile, tuple[str, ..
         only_pip=not container.specs,
         places={**container.specs, **container.pip},
     ), tuple(container.reading.notes)
+
+
+def _add_defaults(container: _Container, text: str) -> None:
+    """Add conda's default channels behind those of ``conda install -c``, which adds to them."""
+    place = next((place for place, channels in container.conda if channels), None)
+    if place is None or re.search(r"--override-channels|nodefaults", text):
+        return
+    if _FORGE.search(text):
+        container.reading.note(place, "the channels of conda's configuration are left out")
+    elif DEFAULTS not in container.channels:
+        container.channels[DEFAULTS] = place
+        container.reading.note(place, f"conda also uses its default, {DEFAULTS}: added as the last")
 
 
 def is_dockerfile(text: str) -> bool:

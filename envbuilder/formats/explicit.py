@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
+from urllib.parse import unquote
 
 from ..documents.source import Source
 from ..errors import Place, UsageError
 from ..target_tools.names import without_credentials
 from ..text import shown
 from .package_rows import conda_entry
-from .packages import NOARCH, CondaEntry, PackageList, in_order, platform_of
+from .packages import NOARCH, CondaEntry, PackageList, PipEntry, in_order, platform_of
 from .reading import Reading
 
 MARK = "@EXPLICIT"
@@ -24,6 +25,12 @@ _LACKING = "# no URL for:"
 _PLATFORM = re.compile(r"#\s*platform:\s*(\S+)\s*")
 _LINE = re.compile(
     r"(?P<url>[^\s#]+)(?:#(?:(?P<md5>[0-9a-f]{32})|(?:sha256:)?(?P<sha256>[0-9a-f]{64})))?"
+)
+# What conda-lock writes of a package of pip: https://conda.github.io/conda-lock, "pip support".
+_PIP = re.compile(
+    r"#\s*pip\s+(?P<name>\S+)\s+@\s+(?P<url>\S+/(?:[^/\s#]*?-(?P<version>\d[^-/\s#]*?)"
+    r"(?:-[^/\s#]*\.whl|\.tar\.gz|\.zip))?)[#\s]*(?:--hash=)?"
+    r"(?:sha256[=:](?P<sha256>[0-9a-f]{64}))?.*"
 )
 _AGAIN = "conda list --explicit --sha256 writes such a list"
 
@@ -48,7 +55,21 @@ def read(source: Source) -> tuple[PackageList, tuple[str, ...]]:
             reading.wrong("package-list.other-platform", each.place, message)
     reading.check()
     channels = tuple(dict.fromkeys(each.channel for each in entries))
-    return PackageList(str(platform), channels, entries).sorted(), tuple(reading.notes)
+    pip = tuple(_pip_entries(reading, source))
+    return PackageList(str(platform), channels, entries, pip).sorted(), tuple(reading.notes)
+
+
+def _pip_entries(reading: Reading, source: Source) -> Iterator[PipEntry]:
+    """Yield the packages of pip, which conda-lock installs; note them, as conda does not."""
+    for number, line in enumerate(source.text.splitlines(), start=1):
+        found, place = _PIP.fullmatch(line.strip()), Place(source.file, number, 1)
+        if found and found["version"]:
+            name, version = found["name"], unquote(found["version"])
+            reading.note(place, f"{shown(name)} of pip is a comment for conda: it is added")
+            url = reading.clean(found["url"], place)
+            yield PipEntry(name, version, url, found["sha256"], place=place)
+        elif found:
+            reading.note(place, f"{shown(line.strip(), 240)} is left out: not a release")
 
 
 def _entries(reading: Reading, source: Source) -> Iterator[CondaEntry]:

@@ -30,6 +30,7 @@ from . import (
     spack_yaml,
 )
 from .environment_yml import EnvironmentFile
+from .package_rows import channel_losses
 from .packages import PackageList
 from .recipe import selectors
 from .requirements_txt import Beside
@@ -63,12 +64,16 @@ class ForeignFile:
 
 @dataclass(frozen=True)
 class _Form:
-    """A form of files. ``is_one``: whether a text has it. ``read_lock``: reads one with URLs."""
+    """A form of files. ``is_one``: whether a text has it. ``read_lock``: reads one with URLs.
+
+    ``read_for``: reads what depends on the platform.
+    """
 
     what: str
     is_one: Callable[[str], bool]
     read: _Read = requirements_txt.read
     read_lock: _ReadLock | None = None
+    read_for: Callable[[Source, str], tuple[EnvironmentFile, tuple[str, ...]]] | None = None
 
 
 def _marked(*marks: str) -> Callable[[str], bool]:
@@ -99,13 +104,13 @@ _FORMS = (
     _Form(
         "environment file of Open-CE",
         _marked(r"^(imported_envs|packages)\s*:", r"feedstock\s*:"),
-        _alone(open_ce.read),
+        read_for=open_ce.read,
     ),
     _ENVIRONMENT,
     _Form(
         "recipe of conda-build",
         _marked(r"^package:\s*$", r"^(build|requirements|outputs):\s*$"),
-        _alone(conda_recipe.read),
+        read_for=conda_recipe.read,
     ),
     _Form(
         "pylock.toml",
@@ -153,13 +158,14 @@ def read_text(source: Source, platform: str | None, own: str, beside: Beside) ->
     if form.read_lock is not None:
         return _of_lock(form.what, form.read_lock(source, platform or own), source, platform)
     if form is _ENVIRONMENT:
-        platform = platform or environment_yml.platform_of(source) or _platform_in(source)
-        asked, notes = environment_yml.read(source, platform or own)
+        platform = platform or environment_yml.platform_of(source) or _platform_in(source) or own
+        asked, notes = environment_yml.read(source, platform)
         notes += tuple(selectors(source.text, source.file))
     else:
-        asked, notes = form.read(source, beside)
+        platform = platform or _platform_in(source) or own
+        read_for = form.read_for
+        asked, notes = read_for(source, platform) if read_for else form.read(source, beside)
     asked, further = _with_included(asked, beside)
-    platform = platform or _platform_in(source) or own
     return ForeignFile(form.what, platform, asked, None, notes + further)
 
 
@@ -219,16 +225,8 @@ def losses_of_lock(packages: PackageList) -> tuple[str, ...]:
     if hashed:
         text = "the hashes are left out; envbuild lock --from FILE compares them"
         losses.append((min(hashed), text))
-    channels = list(dict.fromkeys(package.channel for package in conda))
-    # A package of the first channel is solved from there anyway.
     first = packages.channels[0].rstrip("/") if packages.channels else ""
-    for channel in channels:
-        if channel == first or channel.endswith(f"/{first}"):
-            continue
-        of_channel = [package for package in conda if package.channel == channel]
-        names = ", ".join(package.name for package in of_channel)
-        text = f"{shown(names, 240)}: that the channel is {shown(channel)} is left out"
-        losses.append((of_channel[0].place, text))
+    losses += channel_losses(((each.channel, each.name, each.place) for each in conda), first)
     lines = [f"{place}: {text}" for place, text in losses]
     if not packages.pip:
         lines += [

@@ -13,6 +13,7 @@ from ..documents.source import Source
 from ..errors import Place
 from ..text import shown
 from .environment_yml import EnvironmentFile
+from .package_rows import channel_losses
 from .packages import DEFAULTS
 from .reading import Reading
 
@@ -51,7 +52,7 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
     pattern = _PIP_ROW if is_pip(source.text) else _ROW
     specs: dict[str, Place] = {}
     pip: dict[str, Place] = {}
-    channels: list[str] = []
+    rows: list[tuple[str, str, Place]] = []
     for place, line in _rows(source):
         row = _row(line, pattern)
         if row is None or (row.channel or "").startswith("<dev"):
@@ -62,12 +63,19 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
             pip[f"{row.name}=={row.version}"] = place
         else:
             # An empty column means conda's own channels; an export has no such column.
-            channels += [] if _EXPORTED.fullmatch(line) else [row.channel or DEFAULTS]
+            if not _EXPORTED.fullmatch(line):
+                rows.append((row.channel or DEFAULTS, row.name, place))
             specs[f"{row.name}={row.version}={row.build}" if row.build else row.name] = place
-    if any(_EXPORTED.fullmatch(line) for line in specs) and not channels:
+    channels = list(dict.fromkeys(channel for channel, _, _ in rows))
+    if len(channels) > 1:
+        text = f"no order of channels is stated; using {', '.join(channels)}, as the rows have them"
+        reading.note(rows[0][2], text)
+        for place, loss in channel_losses(rows, channels[0]):
+            reading.note(place, loss)
+    elif not channels:
         _note_channels(reading, source, specs)
     return EnvironmentFile(
-        channels=tuple(dict.fromkeys(channels)),
+        channels=tuple(channels),
         specs=tuple(specs),
         pip=tuple(pip),
         only_pip=not specs,

@@ -12,27 +12,30 @@ from ..documents.source import Source
 from ..errors import Place
 from ..text import shown
 from .environment_yml import EnvironmentFile
+from .markers import selected
 from .reading import Reading
 
 _FEEDSTOCK = re.compile(r"\s*-\s*feedstock\s*:\s*(\S+)")
 _URL = re.compile(r".*/([\w.-]+?)(-feedstock)?(\.git)?$")
-_SELECTOR = re.compile(r"#\s*\[")
+_SELECTOR = re.compile(r"#\s*\[([^\]]+)\]\s*$")
 _LIST = re.compile(r"(packages|imported_envs|channels)\s*:\s*$")
 
 
-def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
+def read(source: Source, platform: str) -> tuple[EnvironmentFile, tuple[str, ...]]:
     """Return the feedstocks as conda packages, and a note for each other line."""
     reading = Reading("open-ce/open-ce contains such files")
     specs: dict[str, Place] = {}
     for number, line in enumerate(source.text.splitlines(), start=1):
-        text, place = line.strip(), Place(source.file, number, 1)
-        found = _FEEDSTOCK.match(line)
-        if found:
+        text, place = shown(" ".join(line.split()), 240), Place(source.file, number, 1)
+        found, selector = _FEEDSTOCK.match(line), _SELECTOR.search(line)
+        if found and selector and selected(selector[1], platform) is False:
+            reading.note(place, f"{text} is left out: its selector is false for {platform}")
+        elif found:
             url = _URL.match(found[1])
             name = url[1] if url else found[1]
             specs.setdefault(name.lower(), place)
-            if url or _SELECTOR.search(line):
-                reading.note(place, f"of {shown(text)} only the name {shown(name)} is read")
+            if url or selector:
+                reading.note(place, f"of {text} only the name {shown(name)} is read")
         elif text and not text.startswith("#") and not _LIST.match(text):
-            reading.note(place, f"{shown(text)} is left out")
+            reading.note(place, f"{text} is left out")
     return EnvironmentFile(specs=tuple(specs), places=specs), tuple(reading.notes)

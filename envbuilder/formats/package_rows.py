@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
 from ..documents.tree import Pairs
 from ..errors import Place
@@ -62,3 +63,19 @@ def pip_entry(
         reading.note(place, f"{shown(name)} has no wheel: it is compiled")
     sha256 = _hash(reading, hashes, "sha256")
     return PipEntry(name, version, found, sha256, depends, holder.place)
+
+
+def channel_losses(
+    rows: Iterable[tuple[str, str, Place]], first: str
+) -> Iterator[tuple[Place, str]]:
+    """Yield a loss for each channel but the first one. A row: channel, package, place."""
+    names: dict[str, list[str]] = {}
+    places: dict[str, Place] = {}
+    for channel, name, place in rows:
+        # A package of the first channel is solved from there anyway.
+        if channel != first and not channel.endswith(f"/{first}"):
+            names.setdefault(channel, []).append(name)
+            places.setdefault(channel, place)
+    for channel, place in places.items():
+        text = f"{shown(', '.join(names[channel]), 240)}: that the channel is {shown(channel)}"
+        yield place, f"{text} is left out"

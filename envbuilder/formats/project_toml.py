@@ -12,6 +12,7 @@ from ..documents.source import Source
 from ..documents.tree import Node, Pairs, Scalar
 from ..errors import Place
 from ..knowledge.ranges import ANY_VERSION
+from ..text import shown
 from . import poetry_dependencies
 from .environment_yml import EnvironmentFile
 from .reading import Reading, leaves, node_at, place_of
@@ -44,7 +45,11 @@ def read_project(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
     reading.others(node_at(tree, "project"), _ABOUT | {"dependencies", "requires-python"})
     tools, pixi = _table(root.get("tool")), EnvironmentFile()
     poetry = _table(tools.get("poetry"))
-    python, name = project.get("requires-python"), project.get("name", poetry.get("name"))
+    python = project.get("requires-python")
+    name = node_at(node_at(tree, "project"), "name")
+    name = name or node_at(node_at(node_at(tree, "tool"), "poetry"), "name")
+    if isinstance(name, Scalar):
+        reading.note(name.place, f"the project {shown(name.text)} itself is left out")
     own: dict[str, Place] = {}
     if not lines and "dependencies" in poetry:
         own, bounds = poetry_dependencies.read(reading, poetry["dependencies"], source)
@@ -58,7 +63,7 @@ def read_project(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
         elif tool.text not in _CHECKS:
             reading.others(settings, known, f"tool.{tool.text}.")
     return EnvironmentFile(
-        name=name if isinstance(name, str) else None,
+        name=name.text if isinstance(name, Scalar) else None,
         channels=pixi.channels,
         specs=pixi.specs,
         pip=tuple(dict.fromkeys((*lines, *own, *pixi.pip))),

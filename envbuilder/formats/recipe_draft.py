@@ -40,7 +40,7 @@ class ImportDraft:
     """What is gathered for a recipe. ``lost``: place and text of what it cannot say.
 
     ``built_at``: where a runtime that is built is named. ``specs``: those of conda by component or
-    normalized name.
+    normalized name. ``requirements``: those of pip by themselves, normalized.
     """
 
     arch: Arch
@@ -49,6 +49,7 @@ class ImportDraft:
     stack: dict[str, str] = field(default_factory=dict)
     conda: list[str] = field(default_factory=list)
     pip: list[str] = field(default_factory=list)
+    requirements: dict[str, str] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
     index: str | None = None
     further_indexes: list[str] = field(default_factory=list)

@@ -64,8 +64,14 @@ def add_pip(draft: ImportDraft, line: str, place: Place | None, known: KnownName
         lost("a recipe accepts only packages of indexes, by name and version")
     elif applies(str(requirement.marker or ""), SUBDIRS[draft.arch]) is False:
         lost("its marker is false on this platform")
+    elif (first := draft.requirements.setdefault(_key(requirement), line)) != line:
+        lost(f"{shown(first)} is the same package")
     elif normalize(requirement.name) not in known.bundled:
         _add_requirement(draft, line, requirement, place, known)
+
+
+def _key(requirement: Requirement) -> str:
+    return normalize(requirement.name) + str(requirement)[len(requirement.name) :]
 
 
 def _released(requirement: Requirement, known: KnownNames) -> str | None:
@@ -115,7 +121,8 @@ def _add_requirement(
             text = f"{shown(line)} of pip becomes {component} of the stack, also from conda"
             draft.lost.append((place, text))
         if name in known.pip_variants:
-            draft.lost.append((place, f"{name} is read as the component {component}"))
+            of_gpu = ": that it is for GPUs is left out" if name.endswith("-gpu") else ""
+            draft.lost.append((place, f"{name} is read as the component {component}{of_gpu}"))
     else:
         draft.pip.append(line)
 

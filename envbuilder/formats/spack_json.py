@@ -10,27 +10,36 @@ import json
 from collections.abc import Iterator
 
 from ..documents.source import Source
-from ..documents.tree import Pairs
+from ..documents.tree import Pairs, Scalar
 from ..documents.yaml_nodes import parse
 from ..errors import DocumentError, Place, Problem
 from ..knowledge.channels import SUBDIRS
 from ..text import shown
 from .environment_yml import EnvironmentFile
-from .reading import MOST_VALUES, Reading, node_at, pairs_at
+from .reading import MOST_VALUES, Reading, leaves, node_at, pairs_at
 from .spack_yaml import spec_bounds
 
 _LIST, _LOCK = "specs", "concrete_specs"
+# Types of dependencies, and the languages of compilers; what has none is only for building.
+_RUNS = frozenset({"link", "run", "c", "cxx", "fortran"})
 _BEGIN = f'{{"{_LIST}":'
 
 
 def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
-    """Return the packages with their releases and compilers, and notes. Raises DocumentError."""
+    """Return the packages with their releases and compilers, and notes. Raises DocumentError.
+
+    Of spack.lock the roots, and what they need to run; and the compilers, also those of builds.
+    """
     reading = Reading("spack find --json writes such a file")
     software: dict[str, str] = {}
     places: dict[str, Place] = {}
-    targets: dict[str, Place] = {}
-    for record in _records(reading, source):
+    systems: dict[str, Place] = {}
+    records, roots = _records(reading, source)
+    for record in _needed(reading, records, roots) if roots else records.values():
         place = _place(record.place, source)
+        if pairs_at(record, "external"):
+            text = f"that {reading.text(record, 'name')} is software of the machine is left out"
+            reading.note(place, text)
         for holder in filter(None, (record, pairs_at(record, "compiler"))):
             name, version = reading.text(holder, "name"), reading.text(holder, "version")
             bounds = spec_bounds(f"@={version}") or f"=={version}"
@@ -38,20 +47,21 @@ def read(source: Source) -> tuple[EnvironmentFile, tuple[str, ...]]:
                 text = f"{shown(name)} {shown(bounds)} is left out: {software[name]} is before it"
                 reading.note(place, text)
             places.setdefault(name or "", place)
-        targets.setdefault(_target(record) or "", place)
+        for value in _systems(record):
+            systems.setdefault(value, place)
     reading.check()
     if places:
         text = "variants, dependencies, hashes and external prefixes are left out"
         reading.note(next(iter(places.values())), text)
-    for target, place in targets.items():
-        if target and target not in SUBDIRS:
-            reading.note(place, f"the target {shown(target)} is left out")
+    for value, place in systems.items():
+        if value not in SUBDIRS:
+            reading.note(place, f"the target or system {shown(value)} is left out")
     asked = EnvironmentFile(software=tuple(software.items()), only_pip=True, places=places)
     return asked, tuple(reading.notes)
 
 
-def _records(reading: Reading, source: Source) -> Iterator[Pairs]:
-    """Yield the record of each package."""
+def _records(reading: Reading, source: Source) -> tuple[dict[str, Pairs], list[Pairs]]:
+    """Return the record of each package by its hash or number, and the roots of a lock."""
     try:
         is_list = isinstance(json.loads(source.text), list)
     except (ValueError, RecursionError) as error:
@@ -63,10 +73,32 @@ def _records(reading: Reading, source: Source) -> Iterator[Pairs]:
     root, problems = parse(source._replace(text=text), MOST_VALUES)
     reading.problems += problems
     if is_list:
-        yield from reading.mappings(node_at(root, _LIST), _LIST)
-    for _, record in reading.pairs(pairs_at(root, _LOCK), _LOCK):
-        if isinstance(record, Pairs):
+        rows = reading.mappings(node_at(root, _LIST), _LIST)
+        return {str(number): row for number, row in enumerate(rows)}, []
+    records = reading.pairs(pairs_at(root, _LOCK), _LOCK)
+    roots = reading.mappings(node_at(root, "roots"), "roots")
+    return {key.text: row for key, row in records if isinstance(row, Pairs)}, list(roots)
+
+
+def _needed(reading: Reading, records: dict[str, Pairs], roots: list[Pairs]) -> Iterator[Pairs]:
+    """Yield the roots of a lock, compilers, and what they need to run; note the others."""
+    todo, needed = [reading.text(root, "hash") or "" for root in roots], set[str]()
+    while todo:
+        record_hash = todo.pop()
+        rows = node_at(records.get(record_hash), "dependencies")
+        for row in getattr(rows, "items", ()) if record_hash not in needed else ():
+            if {each.text for each in leaves(row)} & _RUNS:
+                todo.append(reading.text(row, "hash") or "")
+        needed.add(record_hash)
+    specs = ", ".join(str(reading.text(root, "spec")) for root in roots)
+    text = f"only {shown(specs, 240)} are asked for; the other packages are dependencies"
+    reading.note(roots[0].place, text)
+    for record_hash, record in records.items():
+        if record_hash in needed:
             yield record
+        else:
+            name, version = reading.text(record, "name"), reading.text(record, "version")
+            reading.note(record.place, f"{name} =={version} is left out: only builds need it")
 
 
 def _place(place: Place, source: Source) -> Place:
@@ -74,9 +106,10 @@ def _place(place: Place, source: Source) -> Place:
     return place._replace(column=place.column - len(_BEGIN)) if is_shifted else place
 
 
-def _target(record: Pairs) -> str | None:
-    """Return the microarchitecture that a package is built for."""
+def _systems(record: Pairs) -> Iterator[str]:
+    """Yield the operating system and the microarchitecture that a package is built for."""
     arch = pairs_at(record, "arch")
     target = node_at(arch, "target")
-    holder, key = (target, "name") if isinstance(target, Pairs) else (arch, "target")
-    return Reading("").text(holder, key, required=False) if holder else None
+    for node in (node_at(arch, "platform_os"), node_at(target, "name") or target):
+        if isinstance(node, Scalar):
+            yield node.text

@@ -59,14 +59,14 @@ class _Software:
             self.reading.note(place, f"{shown(text)} is left out: not a package by its name")
             return
         if spec.name in self.bounds:
-            self.reading.note(place, f"{shown(text)} is left out: {spec.name} is listed twice")
+            self.reading.note(place, f"{shown(text, 240)} is left out: {spec.name} is listed twice")
             return
         self.bounds[spec.name], self.places[spec.name] = spec.bounds, place
         for name, version in _DEPENDENCY.findall(spec.rest) + _COMPILER.findall(spec.rest):
             self.bounds.setdefault(name, spec_bounds(version) or ANY_VERSION)
             self.places.setdefault(name, place)
         if spec.rest.strip() or (spec.bounds == ANY_VERSION and "@" in text):
-            self.reading.note(place, f"{shown(text)} becomes {spec.name} {spec.bounds}")
+            self.reading.note(place, f"{shown(text, 240)} becomes {spec.name} {spec.bounds}")
 
     def bind(self, package: Scalar, settings: Node) -> None:
         """Bind a package by its version, requirements and externals; note its other settings."""
@@ -133,7 +133,7 @@ class _Software:
     def _external(self, external: Pairs) -> None:
         text = self.reading.text(external, "spec") or ""
         spec = _parsed(text)
-        if spec and self.bounds.get(spec.name) == ANY_VERSION:
+        if spec and self.bounds.get(spec.name) in (ANY_VERSION, spec.bounds):
             self.bounds[spec.name] = spec.bounds
         else:
             self.reading.note(external.place, f"the external {shown(text)} is left out")

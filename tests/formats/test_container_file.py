@@ -48,7 +48,17 @@ def test_conda_and_the_files_beside_are_read() -> None:
     asked, lines = container(text, env_yml="channels: [own]\ndependencies: [numpy=1.26]\n")
     assert (asked.channels, asked.specs) == (("own", "nvidia"), ("numpy=1.26", "cuda-toolkit=12.1"))
     assert asked.variables == (("HOROVOD_WITH_MPI", "1"),)
-    assert lines == [1, 2, 3, 5]
+    assert lines == [1, 2, 3, 5, 4]
+
+
+def test_conda_adds_its_default_channels() -> None:
+    command = "RUN conda install -c pytorch pytorch"
+    asked, lines = container(f"FROM a\nRUN make\n{command}\n")
+    assert (asked.channels, lines) == (("pytorch", "defaults"), [1, 2, 3])
+    asked, lines = container(f"FROM a\nRUN bash Miniforge3.sh\n{command}\n")
+    assert (asked.channels, lines) == (("pytorch",), [1, 2, 3])
+    asked, lines = container(f"FROM a\nRUN make\n{command} -c nodefaults\n")
+    assert (asked.channels, lines) == (("pytorch", "nodefaults"), [1, 2])
 
 
 def modules(text: str) -> tuple[tuple[str, ...], list[int]]:

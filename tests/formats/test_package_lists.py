@@ -52,6 +52,22 @@ def test_a_file_of_conda_lock(golden: Golden) -> None:
     assert [each.name for each in other.conda] == ["answer", "header", "python", "zones"]
 
 
+def test_the_comments_of_conda_lock_in_an_explicit_list() -> None:
+    host = "https://files.example/p"
+    text = (
+        f"# pip is here\n@EXPLICIT\n{FORGE}/linux-64/a-1-0.conda\n"
+        f"# pip Some.Name @ {host}/some_name-1.2%2Bcu1-py3-none-any.whl#sha256={'1' * 64}\n"
+        f"# pip other @ {host}/other-2.0.tar.gz --hash=md5:{'2' * 32}\n"
+        f"# pip tree @ {host}/main.zip\n"
+    )
+    found, notes = READERS["explicit"](text)
+    assert [(each.name, each.version, each.sha256) for each in found.pip] == [
+        ("Some.Name", "1.2+cu1", "1" * 64),
+        ("other", "2.0", None),
+    ]
+    assert [int(note.split(":")[1]) for note in notes] == [4, 5, 6]
+
+
 def test_a_file_of_pixi(golden: Golden) -> None:
     source = read_source(DATA / "pixi.lock")
     found, notes = pixi_lock.read(source, "linux-64")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from envbuilder.documents.source import source_of
 from envbuilder.errors import DocumentError, Place
-from envbuilder.formats import environment_yml
+from envbuilder.formats import environment_yml, project_toml
 from envbuilder.formats.match_spec import MatchSpec, parse
 from envbuilder.formats.recipe import recipe_name, recipe_text
 from envbuilder.formats.recipe_draft import KnownNames
@@ -237,3 +237,22 @@ def test_the_mpi_of_a_toolchain(kind: str, mpi: str | None, is_noted: bool) -> N
     text, lost = recipe_text(asked, known, "own", "x86_64", "own.eb")
     assert yaml.safe_load(text)["stack"].get("openmpi") == ("*" if mpi else None)
     assert any(each.startswith("own.eb:3:1: ") and kind in each for each in lost) is is_noted
+
+
+def test_a_package_in_two_spellings_counts_once() -> None:
+    asked = environment_yml.EnvironmentFile(
+        pip=("Some.Pkg==1.0", "some-pkg ==1.0", "some_pkg==1.0; python_version<'3.9'"),
+        places={"some-pkg ==1.0": Place("list.txt", 7, 1)},
+        only_pip=True,
+    )
+    text, lost = recipe_text(asked, KNOWN, "x", "x86_64", "list.txt")
+    assert yaml.safe_load(text)["packages"] == [asked.pip[0], asked.pip[2]]
+    assert [line.partition(": ")[0] for line in lost] == ["list.txt:7:1"]
+
+
+@pytest.mark.parametrize("header", ["[project]", "[tool.poetry]"])
+def test_the_project_itself_is_noted(header: str) -> None:
+    text = f'{header}\ndescription = "of name"\nname = "own"\n'
+    asked, notes = project_toml.read_project(source_of(text.encode(), "pyproject.toml"))
+    assert asked.name == "own"
+    assert [note.split(":")[1] for note in notes] == ["3"]

@@ -53,9 +53,9 @@ def test_releases_and_compilers_are_read(indent: int | None) -> None:
         "py-torch": "==2.1.2",
         "cudnn": "==8.9.7.29",
     }
-    # Variants and such once; the target of the second record.
+    # Variants and such once, as the system; the target of the second record.
     column = len(json.dumps([OPENMPI])) + 2
-    expected = ["1:2", f"1:{column}"] if indent is None else ["2:2", "31:2"]
+    expected = ["1:2", "1:2", f"1:{column}"] if indent is None else ["2:2", "2:2", "31:2"]
     assert places == expected
 
 
@@ -70,6 +70,28 @@ def test_a_lock_has_the_same_records() -> None:
     lock = {"_meta": {"file-type": "spack-lockfile"}, "roots": roots}
     lock["concrete_specs"] = {"b" * 32: OPENMPI}  # type: ignore[assignment]
     assert of(lock, 1)[0] == {"openmpi": "==4.1.6", "gcc": "==12.2.0"}
+
+
+def test_a_lock_without_what_only_builds_need() -> None:
+    def dependency(name: str, *types: str, virtuals: tuple[str, ...] = ()) -> dict[str, Any]:
+        parameters = {"deptypes": types, "virtuals": virtuals}
+        return {"name": name, "hash": name, "parameters": parameters}
+
+    needs = [dependency("hwloc", "build", "link"), dependency("cmake", "build")]
+    needs.append(dependency("gcc", "build", virtuals=("c", "cxx")))
+    concrete = {
+        "mpich": record("mpich", "4.2.1", dependencies=needs),
+        "hwloc": record("hwloc", "2.9.1", dependencies=[dependency("m4", "build")]),
+        "cmake": record("cmake", "3.27.9", dependencies=[dependency("zlib", "link")]),
+        "zlib": record("zlib", "1.3", dependencies=[]),
+        "m4": record("m4", "1.4.19", dependencies=[]),
+        "gcc": record("gcc", "12.2.0", dependencies=[], external={"path": "/usr"}),
+    }
+    roots = [{"hash": "mpich", "spec": "mpich@4"}]
+    software, places = of({"roots": roots, "concrete_specs": concrete}, None)
+    assert software == {"mpich": "==4.2.1", "gcc": "==12.2.0", "hwloc": "==2.9.1"}
+    # The roots, three packages of builds, one of the machine, the other values, the system.
+    assert len(places) == 7
 
 
 def test_the_content_of_a_file_tells_its_form() -> None:

@@ -123,3 +123,13 @@ def test_groups_and_the_provider_of_mpi_are_read() -> None:
     assert found == {"cmake": "==3.27.*", "nccl": "==2.22.3", "intel-oneapi-mpi": "==2021.9.*"}
     # The name and needs of the group; the provider, and the other one on its line.
     assert sorted(set(noted)) == [4, 6, 7]
+
+
+def test_an_external_of_the_release_that_a_spec_asks_for() -> None:
+    text = (
+        "spack:\n  specs: [libfabric@=1.15.2]\n  packages:\n    libfabric:\n      externals:\n"
+        "      - spec: libfabric@=1.15.2\n      - spec: libfabric@=1.20.1\n"
+    )
+    asked, notes = read(source_of(text.encode(), "spack.yaml"))
+    assert asked.software == (("libfabric", "==1.15.2"),)
+    assert [note.split(":")[1] for note in notes] == ["7"]
