@@ -86,7 +86,9 @@ def _needed(reading: Reading, records: dict[str, Pairs], roots: list[Pairs]) -> 
     while todo:
         record_hash = todo.pop()
         rows = node_at(records.get(record_hash), "dependencies")
-        for row in getattr(rows, "items", ()) if record_hash not in needed else ():
+        # A list, or a mapping by name.
+        values = [value for _, value in rows.pairs] if isinstance(rows, Pairs) else ()
+        for row in getattr(rows, "items", values) if record_hash not in needed else ():
             if {each.text for each in leaves(row)} & _RUNS:
                 todo.append(reading.text(row, "hash") or "")
         needed.add(record_hash)

@@ -94,6 +94,19 @@ def test_a_lock_without_what_only_builds_need() -> None:
     assert len(places) == 7
 
 
+def test_a_lock_whose_dependencies_are_a_mapping() -> None:
+    """They are kept as those of a list are."""
+    needs = {"hwloc": {"hash": "hwloc", "type": ["link"]}, "m4": {"hash": "m4", "type": ["build"]}}
+    concrete = {
+        "mpich": record("mpich", "3.4", dependencies=needs),
+        "hwloc": record("hwloc", "2.4.1", dependencies={}),
+        "m4": record("m4", "1.4.18", dependencies={}),
+    }
+    roots = [{"hash": "mpich", "spec": "mpich"}]
+    software, _ = of({"roots": roots, "concrete_specs": concrete}, None)
+    assert set(software) - {"gcc"} == {"mpich", "hwloc"}
+
+
 def test_the_content_of_a_file_tells_its_form() -> None:
     source = source_of(json.dumps([OPENMPI]).encode(), "find.json")
     read_file = read_text(source, None, "linux-aarch64", lambda _: None)
