@@ -17,10 +17,10 @@ from elftools.common.exceptions import ELFError
 
 from ..model.base_image import Bind
 from ..model.host_contract import ContractRow, Fit, HostLibraries, Subject
-from ..target_tools.elf import ElfError, Library, read_library
+from ..target_tools.elf import ElfError, Library, dynamic_symbols, read_library
 from ..target_tools.files import real_in
 from ..target_tools.ld_so import Search
-from ..target_tools.library_facts import defined_versions, required_symbols, symbols
+from ..target_tools.library_facts import defined_versions, symbols
 
 # Where the host's libraries are in the image: no system has such a folder.
 FOLDER = PurePosixPath("/opt/envbuild.host")
@@ -132,12 +132,12 @@ def _symbols(own: Library, found: Library, image: ImageMpi) -> ContractRow:
     for path in image.users:
         place = real_in(str(image.root), str(path))
         try:
-            needs = read_library(place).needed
+            needs, required = read_library(place).needed, dynamic_symbols(place)[1]
         except (ElfError, OSError):
             unread.append(str(path))
             continue
         if own.soname in needs or image.library.name in needs:
-            used |= required_symbols(place) & offered
+            used |= required & offered
     missing = sorted(used - there)
     names = ", ".join(missing[:_MOST_NAMES]) + (", ..." if len(missing) > _MOST_NAMES else "")
     row = _row(

@@ -19,10 +19,10 @@ from ..target_tools.names import normalize
 Machine = tuple[int, int, bool]
 """e_machine, bits, and whether the byte order is little endian: as ``elf.Library`` has it."""
 
-FolderKind = Literal["own", "module", "pythonpath", "user", "base"]
+FolderKind = Literal["own", "module", "pythonpath", "user", "base", "added"]
 """``own``: of the environment. ``base``: of the Python that it is made with, which is searched
-where ``include-system-site-packages`` says so. ``module``: on PYTHONPATH, where the loaded modules
-are the environment."""
+where ``include-system-site-packages`` says so. ``added``: by a .pth file. ``module``: on
+PYTHONPATH, where the loaded modules are the environment."""
 
 OWN: frozenset[FolderKind] = frozenset({"own", "module"})
 

@@ -22,6 +22,7 @@ from .facts import Machine, NativeLibrary
 MODULE = re.compile(r"([^.]+\.(cpython-[^.]+|pypy[^.]+|abi3)|(?!lib)[^.]+)\.so")
 # Its banner: GNU C Library (Debian GLIBC 2.36-9) stable release version 2.36.
 _GLIBC = re.compile(rb"GNU C Library [^\n]{0,200}version (\d+\.\d+)")
+_LONGEST_NAME = 255
 _LARGEST_GLIBC = 64 * 1024 * 1024
 
 
@@ -48,8 +49,8 @@ def read_all(
     """Return the libraries of some files, and why the others are none.
 
     Damaged is what begins as ELF files do, and any module of *packaged*, those of packages.
-    Text that is named like a library, a linker script say, is left out. *root*: the folder of the
-    system that they lie in.
+    Text that is named like a library, a linker script say, is left out, unless it was a link.
+    *root*: the folder of the system that they lie in.
     """
     found: dict[str, Library] = {}
     damaged: dict[str, str] = {}
@@ -61,9 +62,22 @@ def read_all(
             if os.path.islink(path):  # noqa: PTH114 - thousands of them
                 damaged[path] = "a link that leads nowhere"
         except (ElfError, OSError) as error:
-            if path in modules or is_elf(path):
+            if target := _link_as_text(path):
+                damaged[path] = f"text that names {target}: a link that was copied as text"
+            elif path in modules or is_elf(path):
                 damaged[path] = error.strerror or "" if isinstance(error, OSError) else str(error)
     return found, damaged
+
+
+def _link_as_text(path: str) -> str | None:
+    """Return the file beside it that a file names with all of its text; None: it is another."""
+    try:
+        with open_regular(path) as stream:
+            text = stream.read(_LONGEST_NAME + 1).decode()
+    except (OSError, ValueError):
+        return None
+    plain = 0 < len(text) <= _LONGEST_NAME and not {"\0", "\n"} & {*text}
+    return text if plain and (Path(path).parent / text).exists() else None
 
 
 def _read(path: str, root: str) -> Library:

@@ -19,7 +19,7 @@ _LARGEST_WHEEL_FILE = 64 * 1024
 def distributions_in(folder: Path) -> Iterator[InstalledDistribution]:
     """Yield the distributions of a folder, sorted; those that cannot be read with a problem."""
     for name in names_in(folder):
-        if name.endswith(ENDINGS):
+        if name.endswith(ENDINGS) or name == "EGG-INFO":
             yield _distribution(folder / name)
 
 

@@ -13,7 +13,7 @@ from ..errors import UsageError
 from ..machine.host import glibc_version, is_file, is_folder, names_in
 from ..model.validation import EnvironmentKind
 from ..target_tools.elf import ElfError, Library, read_library
-from ..target_tools.files import open_regular, real_in
+from ..target_tools.files import is_below, open_regular, real_in, text_or_none
 from .conda import conda_packages
 from .facts import (
     OWN,
@@ -54,7 +54,7 @@ def read_environment(
     folders = [each for each in every_folder if _is_searched(each, interpreter)] or every_folder
     searched = tuple(
         PackageFolder(path, "module" if loaded and kind == "pythonpath" else kind, there)
-        for path, kind in _search_path(config, folders, interpreter, environ)
+        for path, kind in _with_added(_search_path(config, folders, interpreter, environ), root)
         if not (away and kind == "base")
         for there in [tuple(distributions_in(path))]
     )
@@ -158,7 +158,10 @@ def _outer_modules(folders: Iterable[PackageFolder]) -> Iterator[str]:
     names: set[str] = set()
     for folder in folders:
         there = names_in(folder.path)
-        if folder.kind not in OWN:
+        # The folder of an editable package may hold any number of files.
+        if folder.kind not in OWN and (
+            folder.kind != "added" or folder.path.name.endswith("-packages")
+        ):
             for path in library_files(str(folder.path)):
                 first = path[len(str(folder.path)) + 1 :].partition("/")[0]
                 if first.partition(".")[0] not in names and is_extension(path):
@@ -265,6 +268,33 @@ def _search_path(
             yield from ((each, "base") for each in _base_folders(home, interpreter))
     elif _takes_system_packages(config) and interpreter.home:
         yield from ((each, "base") for each in _base_folders(interpreter.home, interpreter))
+
+
+def _with_added(
+    places: Iterable[tuple[Path, FolderKind]], root: str
+) -> Iterator[tuple[Path, FolderKind]]:
+    """Yield folders with those that their .pth files add; source: addpackage of site.py.
+
+    Those of easy_install move to the front by lines of code.
+    """
+    known: set[str] = set()
+    for path, kind in places:
+        added: dict[bool, list[Path]] = {True: [], False: []}
+        names = names_in(path) if kind in ("own", "user", "base") else []
+        for name in (each for each in names if each.endswith(".pth")):
+            text = text_or_none(path / name) or ""
+            for line in (each.strip() for each in text.splitlines()):
+                folder = Path(f"{root}{line}") if line.startswith("/") else path / line
+                if line and not line.startswith(("#", "import ", "import\t")) and is_folder(folder):
+                    added["__egginsert" in text].append(folder)
+        real = os.path.realpath(path)
+        for folder in (*added[True], path, *added[False]):
+            place = os.path.realpath(folder)
+            if folder == path:
+                yield path, kind
+            elif place != real and place not in known:
+                yield folder, kind if folder.suffix == ".egg" and is_below(place, real) else "added"
+            known.add(place)
 
 
 def _user_site(interpreter: EnvironmentPython, environ: Mapping[str, str]) -> Path | None:

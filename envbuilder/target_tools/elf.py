@@ -81,6 +81,11 @@ def _layout(bits: int, order: str) -> _Layout:
     )
 
 
+# A section header: type, offset, size and link of it; a symbol: name, information, section.
+_SECTIONS = {32: ("4x I 8x II I 12x", 40), 64: ("4x I 16x QQ I 20x", 64)}
+_SYMBOLS = {32: "I 8x B x H", 64: "I B x H 16x"}
+_SHT_DYNSYM, _STB_GLOBAL, _MOST_SECTIONS = 11, 1, 4096
+
 LAYOUTS = {(bits, order): _layout(bits, order) for bits in (32, 64) for order in "<>"}
 
 
@@ -90,6 +95,18 @@ def read_library(path: str) -> Library:
         try:
             return _ElfReader(stream.fileno()).library(path)
         except (struct.error, OverflowError) as error:
+            raise ElfError("damaged: {}".format(error)) from error
+
+
+def dynamic_symbols(path: str) -> "tuple[set[str], set[str]]":
+    """Return the names of the symbols that a library defines, and of those it requires (not weak).
+
+    Both are empty without section headers. Raises ElfError, OSError.
+    """
+    with open_regular(path) as stream:
+        try:
+            return _ElfReader(stream.fileno()).symbols()
+        except (struct.error, OverflowError, ValueError) as error:
             raise ElfError("damaged: {}".format(error)) from error
 
 
@@ -145,6 +162,26 @@ class _ElfReader:
             if end:
                 return os.fsdecode(data)
         raise ElfError("a name is not terminated")
+
+    def symbols(self) -> "tuple[set[str], set[str]]":
+        """Return the names that the table of dynamic symbols defines, and those it requires."""
+        header = self.layout.header
+        offset = header.unpack(self.at(16, header.size))[5]
+        count = struct.unpack(self.order + "HH", self.at(16 + header.size, 4))[1]
+        form, size = _SECTIONS[self.bits]
+        data = self.at(offset, min(count, _MOST_SECTIONS) * size)
+        sections = list(struct.iter_unpack(self.order + form, data))
+        defined: "set[str]" = set()
+        required: "set[str]" = set()
+        for kind, start, length, link in sections:
+            if kind == _SHT_DYNSYM and link < len(sections):
+                names = self.at(*sections[link][1:3])
+                form = self.order + _SYMBOLS[self.bits]
+                for name, info, section in struct.iter_unpack(form, self.at(start, length)):
+                    text = names[name : names.index(b"\0", name)].decode("utf-8", "replace")
+                    if section or info >> 4 == _STB_GLOBAL:
+                        (defined if section else required).add(text)
+        return defined, required
 
     def dynamic(self) -> "list[tuple[int, int]]":
         """Return the entries (tag, value) of the dynamic section; [] for a static program."""

@@ -4,7 +4,7 @@ import functools
 import re
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any, Callable, Iterable, Iterator, NamedTuple
+from typing import Any, Callable, Iterator, NamedTuple
 
 from elftools.elf.elffile import ELFFile
 
@@ -271,24 +271,6 @@ def symbols(path: "str | Path", table: str = ".dynsym") -> "tuple[set[str], set[
         for symbol in section.iter_symbols() if section else ():
             (lacking if symbol["st_shndx"] == "SHN_UNDEF" else defined).add(symbol.name)
     return defined, lacking
-
-
-def defined_among(path: "str | Path", names: "Iterable[str]") -> "set[str]":
-    """Return which of some symbols a library defines, by its hash table as ld.so looks them up."""
-    with Path(path).open("rb") as stream:
-        elf = ELFFile(stream)
-        table = elf.get_section_by_name(".gnu.hash") or elf.get_section_by_name(".hash")
-        found = {name: table.get_symbol(name) for name in names} if table else {}
-        return {n for n, each in found.items() if each and each["st_shndx"] != "SHN_UNDEF"}
-
-
-def required_symbols(path: "str | Path") -> "set[str]":
-    """Return the names of the undefined symbols that a library requires, without weak ones."""
-    with Path(path).open("rb") as stream:
-        section = ELFFile(stream).get_section_by_name(".dynsym")
-        found = section.iter_symbols() if section else ()
-        lacking = [each for each in found if each["st_shndx"] == "SHN_UNDEF"]
-        return {each.name for each in lacking if each["st_info"]["bind"] == "STB_GLOBAL"}
 
 
 def defined_versions(path: "str | Path") -> "list[str]":

@@ -29,9 +29,10 @@ from ..model.validation import CheckInfo, Observation
 from ..resolve.facts import Facts
 from ..resolve.verdicts import Match, StackFacts, match
 from ..target_tools.distributions import INSIDE
+from ..target_tools.elf import ElfError, dynamic_symbols
 from ..target_tools.files import read_json, text_or_none
 from ..target_tools.horovod_build import FRAMEWORKS
-from ..target_tools.library_facts import defined_among, required_symbols, symbols
+from ..target_tools.library_facts import symbols
 from ..target_tools.names import normalize
 from ..target_tools.wheel_key import PREFIX_WORD
 from .checks.frameworks import VERSION_LINE
@@ -227,10 +228,10 @@ def _missing_symbols(
         *framework_libraries,
     ]
     try:
-        required = {s for s in required_symbols(environment.real(native.path)) if s[:2] == "_Z"}
-        missing = _undefined(required, libraries)
+        required = {s for s in dynamic_symbols(environment.real(native.path))[1] if s[:2] == "_Z"}
+        missing = required.difference(*(dynamic_symbols(p)[0] for p in dict.fromkeys(libraries)))
         other_abi = _in_other_abi(missing, framework_libraries)
-    except (OSError, ELFError) as error:
+    except (OSError, ElfError, ELFError) as error:
         yield SYMBOL_MISSING, Undecided(f"the symbols cannot be read: {error}", name)
         return
     absent = sorted(each for each, path in dependencies.items() if path is None)
@@ -246,16 +247,6 @@ def _missing_symbols(
         evidence = [*_evidence(environment, native, sorted(missing)), framework.place]
         summary = f"{name} needs {counted} that {label} lacks"
         yield SYMBOL_MISSING, Violation(summary, tuple(evidence), fix=_rebuild(inputs))
-
-
-def _undefined(required: set[str], libraries: Iterable[str]) -> set[str]:
-    """Return the symbols that none of some libraries defines."""
-    missing = set(required)
-    for path in dict.fromkeys(libraries):
-        if not missing:
-            break
-        missing -= defined_among(path, missing)
-    return missing
 
 
 def _in_other_abi(missing: Iterable[str], libraries: Iterable[str]) -> list[str]:

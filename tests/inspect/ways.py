@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -290,6 +291,78 @@ def older_on_path(made: Made) -> dict[str, str]:
     text = "int colour_2(void); int use(void) { return colour_2(); }"
     zoo.compile_c(made.packages / f"colours{zoo.SUFFIX}", text, str(new))
     return {"LD_LIBRARY_PATH": f"{old.parent}:{new.parent}"}
+
+
+PYTHON_MODULE = """
+extern int colour_2(void);
+void *PyInit_colours(void) { return colour_2() ? 0 : (void *)1; }
+"""
+
+
+def symbol_without(*there: str, link: bool = True) -> Break:
+    """Return what makes a module that calls colour_2, and a library that has other functions."""
+
+    def make(made: Made) -> None:
+        library = made.prefix.parent / "sw" / "libcolour.so.1"
+        text = "".join(f"int {name}(void) {{ return 1; }}\n" for name in {"colour_2", *there})
+        zoo.compile_c(library, text, soname=library.name)
+        words = [str(library), f"-Wl,-rpath,{library.parent}"] if link else []
+        zoo.compile_c(made.packages / f"colours{zoo.SUFFIX}", PYTHON_MODULE, *words)
+        text = "".join(f"int {name}(void) {{ return 1; }}\n" for name in there)
+        library.unlink()
+        zoo.compile_c(library, text, soname=library.name)
+
+    return make
+
+
+def link_as_text(made: Made) -> None:
+    zoo.compile_c(made.packages / "tool.libs" / "libtool.so.1.2")
+    made.write(made.packages / "tool.libs" / "libtool.so.1", "libtool.so.1.2")
+
+
+def added(name: str, version: str, tag: str, *fields: str) -> Break:
+    """Return what installs a package in another folder, which a .pth file adds."""
+
+    def make(made: Made) -> None:
+        other = Made(made.prefix.parent / "group")
+        text = f"Wheel-Version: 1.0\nTag: {tag}\n"
+        made.write(other.install(name, version).joinpath("WHEEL"), text)
+        made.write(made.packages / "group.pth", f"# ours\n{other.packages}\n")
+        made.install("above", "1.0", *fields)
+
+    return make
+
+
+def egg_in_front(made: Made) -> None:
+    """An egg that setup.py install put in front of a release by pip."""
+    egg = made.packages / "idna-1.0-py3.egg"
+    made.write(egg / "EGG-INFO" / "PKG-INFO", "Metadata-Version: 1.0\nName: idna\nVersion: 1.0\n")
+    made.write(egg / "idna" / "__init__.py", "")
+    text = "./idna-1.0-py3.egg\nimport sys; p = getattr(sys, '__egginsert', 0)\n"
+    made.write(made.packages / "easy-install.pth", text)
+
+
+def module_of_old_release(made: Made) -> None:
+    os.utime(made.write(made.packages / "yaml" / "old.py", "import yaml.gone\n"), (1e9, 1e9))
+
+
+def without_prefix_on_path(made: Made) -> dict[str, str]:
+    """An activation whose PATH a login script set back."""
+    python = made.prefix.parent / "usr" / "python3"
+    made.write(python, "#!/bin/sh\n").chmod(0o755)
+    return {"VIRTUAL_ENV": str(made.prefix), "PATH": str(python.parent)}
+
+
+def python_without_ctypes(made: Made) -> None:
+    """A base Python of which lib-dynload lacks two modules."""
+    base = zoo.base_python(made.prefix.parent / "base").prefix
+    source = Path(sysconfig.get_path("stdlib"))
+    copied = Path(
+        shutil.copytree(source / "lib-dynload", base / "lib" / source.name / "lib-dynload")
+    )
+    for path in [*copied.glob("_ctypes.*"), *copied.glob("_bz2.*")]:
+        path.unlink()
+    made.write(made.prefix / "pyvenv.cfg", f"home = {base}/bin\nversion = {zoo.SERIES}.0\n")
 
 
 def home_of(variable: str, library: str, there: str | None) -> Break:
@@ -633,7 +706,8 @@ def modules_of(*recorded: str, beside: str) -> Break:
         for name in (*recorded, beside):
             path = made.packages / name
             made.write(path, "") if name.endswith(".py") else zoo.compile_c(path)
-            os.utime(path, (1, 1))
+            if name in recorded:
+                os.utime(path, (1, 1))
 
     return make
 
@@ -878,7 +952,10 @@ BROKEN: dict[str, Way] = {
         modules_of("tool/core.so", beside="tool/core.abi3.so"), "package.overwritten", **_C
     ),
     "extension before a module": Way(
-        modules_of("tool/core.py", beside=f"tool/core{zoo.SUFFIX}"), "package.overwritten", **_C
+        modules_of("tool/core.py", beside=f"tool/core{zoo.SUFFIX}"),
+        "package.overwritten",
+        frozenset({"package.left-over"}),
+        **_C,
     ),
     "folder before a module": Way(
         modules_of("tool.py", beside="tool/__init__.py"), "package.overwritten"
@@ -900,6 +977,24 @@ BROKEN: dict[str, Way] = {
     ),
     "module of a .pth cut off": Way(
         at_start("starter.py", "def start(:\n", "import starter\n"), "package.source-damaged"
+    ),
+    "folder inside of a package, before a module": Way(
+        lambda made: made.write(made.packages / "yaml" / "loader" / "__init__.py", ""),
+        "package.overwritten",
+    ),
+    "module of an older release": Way(module_of_old_release, "package.left-over"),
+    "egg of an older release in front": Way(
+        egg_in_front, "package.twice", frozenset({"package.*"})
+    ),
+    ".pth of another machine": Way(
+        added("below", "1.0", "cp311-cp311-linux_ppc64le"), "package.other-machine"
+    ),
+    "activated, without PATH": Way(without_prefix_on_path, "python.hidden"),
+    "script named as a module of Python": Way(
+        lambda made: made.write(made.prefix / "bin" / "shutil.py", ""), "python.module-hidden"
+    ),
+    "Python without ctypes": Way(
+        python_without_ctypes, "python.module-missing", frozenset({"python.other-home"})
     ),
     "two packages, one file": Way(fork_of_yaml, "package.overwritten"),
     "published, then edited": Way(
@@ -995,6 +1090,11 @@ BROKEN: dict[str, Way] = {
     "library of an older release": Way(
         library_of_an_older_release, "library.version-missing", **_C
     ),
+    "module linked without its library": Way(
+        symbol_without(link=False), "library.symbol-missing", **_C
+    ),
+    "library without a function": Way(symbol_without("colour_1"), "library.symbol-missing", **_C),
+    "link that became text": Way(link_as_text, "library.damaged", **_C),
     "older release on LD_LIBRARY_PATH": Way(older_on_path, "library.version-missing", **_C),
     "LD_LIBRARY_PATH over RUNPATH": Way(overruled, "library.overruled", **_C),
     # One process
@@ -1238,6 +1338,14 @@ def system_packages(made: Made) -> None:
 
 
 HEALTHY: dict[str, Way] = {
+    "a package in a folder of a .pth": Way(
+        added("below", "1.0", "py3-none-any", "Requires-Dist: below>=1"), ""
+    ),
+    "a file that a package wrote in its folder": Way(
+        lambda made: made.write(made.packages / "yaml" / "cache.py", ""), ""
+    ),
+    "a module with all of its symbols": Way(symbol_without("colour_2"), "", **_C),
+    "a script in bin": Way(lambda made: made.write(made.prefix / "bin" / "convert.py", ""), ""),
     "venv of Python": Way(nothing, ""),
     "venv with packages of the system": Way(system_packages, ""),
     "conda, and pip on top": Way(conda(), ""),

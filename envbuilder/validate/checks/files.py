@@ -22,7 +22,7 @@ from .conda import replaced
 from .protocol import Outcome, Undecided, Violation, checks
 
 # What a file system, or the order of writing, puts between a file and the RECORD written after it.
-_SLACK = 2_000_000_000  # ns
+SLACK = 2_000_000_000  # ns
 
 
 def owners(environment: Environment) -> list[Installed]:
@@ -51,17 +51,28 @@ def disputed(environment: Environment) -> dict[str, tuple[Installed, Installed]]
     return found
 
 
+@lru_cache(maxsize=1)
+def package_folders(environment: Environment) -> dict[str, tuple[Installed | None, list[str]]]:
+    """Return the folders with recorded modules: whose they are, None for several's, and names."""
+    found: dict[str, Installed | None] = {}
+    for each in owners(environment):
+        for folder in {f.path.rpartition("/")[0] for f in each.files if f.path.endswith(".py")}:
+            found[folder] = each if folder not in found else None
+    return {folder: (each, names_in(folder)) for folder, each in found.items()}
+
+
 def _hidden(environment: Environment) -> Iterator[Violation]:
-    """Look for what Python imports instead of a recorded module; nested packages need a module."""
+    """Look for what Python imports instead of a recorded module."""
     owner = {file.path: each for each in owners(environment) for file in each.files}
     # A row without a hash is one all the same: what was compiled on this machine may have none.
     bare = {f"{d.path.parent}/{n}": d for d in environment.distributions for n in d.recorded or ()}
     series = (environment.interpreter.series or "").replace(".", "")
     order = (f".cpython-{series}", ".abi3.so", ".so")
     own = {each.path for each in environment.libraries if each.module}
-    tops = (f"{each.path}/{name}" for each in environment.folders for name in names_in(each.path))
+    beside = (f"{at}/{n}" for at, (_, names) in package_folders(environment).items() for n in names)
+    both = {f"{path}.py" for path in beside if f"{path}.py" in owner}
     found: dict[str, set[tuple[int, str]]] = {}
-    for path in own | {top for top in tops if top.endswith(".py") and top in owner}:
+    for path in own | both:
         stem = path[: path.index(".", path.rindex("/"))]
         others = {(4, f"{stem}.py")} if f"{stem}.py" in owner else set()
         others |= {(0, f"{stem}/__init__.py")} if is_file(f"{stem}/__init__.py") else set()
@@ -148,7 +159,7 @@ def _is_option(script: RecordedFile) -> bool:
 def _changed(environment: Environment, hashes: bool) -> Iterator[Outcome]:
     elsewhere = disputed(environment).keys() | _rewritten(environment)
     for package in owners(environment):
-        places, written = [], _written(package)
+        places, written = [], written_at(package)
         for file in package.files:
             state = environment.states[file.path]
             if state is not None and file.path not in elsewhere:
@@ -164,7 +175,7 @@ def _changed(environment: Environment, hashes: bool) -> Iterator[Outcome]:
             yield Violation(summary, tuple(places), fix=_reinstallation(package))
 
 
-def _written(each: Installed) -> int:
+def written_at(each: Installed) -> int:
     """Return when a distribution was installed, in ns; 0: hash all of it."""
     try:
         return os.stat(each.record).st_mtime_ns  # noqa: PTH116 - beside its like below
@@ -182,7 +193,7 @@ def _difference(
     """
     if file.size.isdigit() and file.size != str(state.st_size):
         return "size", f"{state.st_size}, was {file.size}"
-    if hashes or state.st_mtime_ns > written + _SLACK:
+    if hashes or state.st_mtime_ns > written + SLACK:
         algorithm, _, digest = file.digest.partition("=")
         if digest and _hash(file.path, algorithm) != digest.rstrip("="):
             return "content", "other than recorded"
@@ -234,11 +245,12 @@ def _published(environment: Environment, hashes: bool) -> Iterator[Outcome]:
 
 
 def _twice(environment: Environment) -> Iterator[Violation]:
-    for folder in environment.folders:
-        if folder.kind not in OWN:
-            continue
+    own = [each for each in environment.folders if each.kind in OWN]
+    # Eggs that easy_install put in front have a folder each.
+    together = [each for each in own if each.kind == "own"]
+    for folders in (together, *([each] for each in own if each not in together)):
         named: dict[str, list[InstalledDistribution]] = defaultdict(list)
-        for each in folder.distributions:
+        for each in (each for folder in folders for each in folder.distributions):
             named[each.key].append(each)
         for those in named.values():
             # An egg-info of the same release beside a dist-info does no harm: Debian has such.

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator
 from importlib.util import decode_source
 from pathlib import Path
@@ -15,9 +16,12 @@ from ...inspect.facts import (
     DEBIAN,
     OWN,
     Environment,
+    Installed,
     InstalledDistribution,
     PackageFolder,
     arch_of,
+    normal,
+    state_of,
 )
 from ...inspect.observation import seen
 from ...inspect.origins import editable_folder
@@ -25,7 +29,7 @@ from ...machine.host import is_file, is_folder, is_there, names_in
 from ...target_tools.distributions import ENDINGS
 from ...target_tools.elf import ElfError, machine_words, read_library
 from ...target_tools.files import is_elf, open_regular, read_regular, text_or_none
-from .files import owners
+from .files import SLACK, owners, package_folders, written_at
 from .protocol import Outcome, Undecided, Violation, checks
 
 # Installers that write a RECORD; distributors remove it, and say so in INSTALLER or remove both.
@@ -61,7 +65,8 @@ def _interrupted(environment: Environment) -> Iterator[Violation]:
 
 
 def _left_over(environment: Environment) -> Iterator[Violation]:
-    """Look for what pip renamed before an upgrade, and for folders that no record names."""
+    """Look for what pip renamed before an upgrade, and for files that no record names."""
+    yield from _unrecorded(environment)
     for folder in _own(environment):
         complete = all(each.recorded and not each.problem for each in folder.distributions)
         recorded = {name.partition("/")[0] for name in _recorded(environment, folder)}
@@ -78,6 +83,32 @@ def _left_over(environment: Environment) -> Iterator[Violation]:
                 elif contents == "package" and complete:
                     summary = f"{where} is recorded by no installed package"
                     yield Violation(summary, (seen(where, "RECORD", "no"),), severity="info")
+
+
+def _unrecorded(environment: Environment) -> Iterator[Violation]:
+    """Look for modules in the folder of one package that are older than its record, and not in it.
+
+    What a program of it wrote there is newer.
+    """
+    own = {f"{folder.path}/" for folder in _own(environment)}
+    recorded = {
+        normal(str(folder.path), name)
+        for folder in environment.folders
+        for name in _recorded(environment, folder)
+    }
+    found: dict[Installed, list[str]] = defaultdict(list)
+    for folder, (package, names) in package_folders(environment).items():
+        if package and f"{folder}/" not in own and any(map(folder.startswith, own)):
+            paths = (f"{folder}/{name}" for name in names if name.endswith((".py", ".so")))
+            rest = [path for path in paths if path not in recorded]
+            limit = written_at(package) - SLACK if rest else 0
+            old = [path for path in rest if (s := state_of(path)) and s.st_mtime_ns < limit]
+            found[package] += map(environment.short, old)
+    for package, files in found.items():
+        places = tuple(seen(path, "RECORD", "not in it, and older") for path in files)
+        for path in files[:1]:
+            summary = f"{path} is older than {package}, and not in its record"
+            yield Violation(summary, places, confidence="likely", fix=f"remove {path}")
 
 
 def _recorded(environment: Environment, folder: PackageFolder) -> Iterator[str]:
@@ -134,7 +165,8 @@ def _other_machine(environment: Environment) -> Iterator[Outcome]:
     if machine is None or arch is None:
         yield Undecided("the architecture of the Python is unknown")
         return
-    for each in environment.distributions:
+    others = (each for folder, each in environment.found.values() if folder.kind == "added")
+    for each in (*environment.distributions, *others):
         platforms = {tag.rpartition("-")[2] for tag in each.tags}
         if platforms and not any(name == "any" or name.endswith(f"_{arch}") for name in platforms):
             where = f"{environment.short(each.path)}/WHEEL"

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from ...inspect.facts import Environment, NativeLibrary, arch_of
 from ...inspect.mpi import holds
 from ...inspect.observation import seen
 from ...machine.host import is_folder
-from ...target_tools.elf import machine_words
+from ...target_tools.elf import ElfError, dynamic_symbols, machine_words
 from ...target_tools.files import is_below
+from ...target_tools.ld_so import Search
 from .owners import foreign
 from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, checks
 
@@ -177,6 +179,61 @@ def _version_missing(environment: Environment) -> Iterator[Outcome]:
                 )
 
 
+def _symbol_missing(environment: Environment) -> Iterator[Outcome]:
+    """Look for what a module requires of no library: Python loads it with all that it calls.
+
+    A library among the packages may have been loaded before, with RTLD_GLOBAL.
+    """
+    python = environment.interpreter
+    if not environment.native or python.library is None or python.real is None:
+        yield Undecided(NOT_SEARCHED)
+        return
+    search = Search(python.library, environment.environ, environment.root)
+    preload = re.split(r"[:\s]", environment.environ.get("LD_PRELOAD", ""))
+    base = [str(python.real), *search.tree(str(python.real)).values(), *preload]
+    always = frozenset().union(*(_symbols(environment.real(p))[0] for p in base if p))
+    if "PyObject_Str" not in always:
+        yield Undecided("the symbols of the interpreter cannot be read")
+        return
+    for each in environment.libraries:
+        name = environment.name(each.path)
+        defined, required = _symbols(environment.real(each.path)) if each.module else (set(), set())
+        paths = [environment.loaded(each, needed) for needed in each.tree]
+        # library.missing, or a check of Horovod's, reports the others.
+        if f"PyInit_{Path(each.stem).name}" in defined and None not in paths:
+            missing = required - always
+            others = (e.path for e in environment.libraries if e.library.soname not in each.tree)
+            for path in (*filter(None, paths), *others):
+                missing = missing and missing - _symbols(environment.real(path))[0]
+            if missing and not name.startswith((*_OPTIONAL, "horovod/")):
+                yield _lacking(environment, each, sorted(missing))
+
+
+def _lacking(environment: Environment, native: NativeLibrary, names: list[str]) -> Violation:
+    """Return that no library has symbols, with the needed ones that are not the system's."""
+    where = environment.short(native.path)
+    used = (p for n in native.library.needed if (p := environment.loaded(native, n)))
+    own = [environment.short(p) for p in used if not p.startswith(("/lib/", "/lib64/", "/usr/"))]
+    return Violation(
+        f"{environment.name(native.path)} needs the symbol {names[0]}"
+        + (f", which {' and '.join(own)} lacks" if own else ", which no library that it loads has"),
+        (
+            *(seen(where, "undefined symbol", name) for name in names[:3]),
+            *(seen(path, "loaded") for path in own),
+        ),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _symbols(path: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return what a library defines and requires; nothing of one that cannot be read."""
+    try:
+        defined, required = dynamic_symbols(path)
+    except (ElfError, OSError):
+        return frozenset(), frozenset()
+    return frozenset(defined), frozenset(required)
+
+
 def _overruled(environment: Environment) -> Iterator[Outcome]:
     """Tell of each library that is overruled once, with the first that needs it."""
     if not environment.native:
@@ -250,6 +307,7 @@ CHECKS = checks(
         "library.newer-glibc": _newer_glibc,
         "library.newer-processor": _newer_processor,
         "library.version-missing": _version_missing,
+        "library.symbol-missing": _symbol_missing,
         "library.overruled": _overruled,
     }
 )

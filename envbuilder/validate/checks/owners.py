@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ...inspect.facts import Environment, state_of
 from ...inspect.observation import seen
+from ...target_tools.files import is_below
 from ...text import counted
 from .protocol import Violation, checks
 
@@ -37,20 +38,29 @@ def other_owner(environment: Environment, path: str | Path) -> Owner | None:
     return Owner(account.pw_name, os.path.realpath(account.pw_dir))
 
 
+def is_private(environment: Environment, path: str | Path, owner: Owner) -> bool:
+    """Return whether a path is in the home of its owner, or in a folder closed to all others."""
+    real = Path(os.path.realpath(path))
+    if owner.home != "/" and is_below(str(real), owner.home):
+        return True
+    user, prefix = real.stat().st_uid, os.path.realpath(environment.prefix)
+    above = [each for each in (real, *real.parents) if not is_below(prefix, str(each))]
+    return any(s.st_uid == user and not s.st_mode & 0o055 for s in (each.stat() for each in above))
+
+
 def foreign(
     environment: Environment, path: str | Path, what: str, field: str
 ) -> Iterator[Violation]:
     """Yield that a path outside belongs to another user; *what* begins the summary.
 
-    A warning in that user's home folder, otherwise for information. A site's software usually
-    belongs to one user: the owner of the base Python is none to tell of.
+    A warning where it is private, otherwise for information. A site's software usually belongs to
+    one user: the owner of the base Python is none to tell of.
     """
     owner = other_owner(environment, path)
-    real = os.path.realpath(path)
-    private = owner is not None and owner.home != "/" and real.startswith(f"{owner.home}/")
+    private = owner is not None and is_private(environment, path, owner)
     base = environment.interpreter.real
     if owner and (private or not base or owner != other_owner(environment, base)):
-        where = f", in the home of {owner.name}" if private else f" of {owner.name}"
+        where = f", private to {owner.name}" if private else f" of {owner.name}"
         place = (seen(path, field, owner.name),)
         yield Violation(f"{what} {path}{where}", place, severity=None if private else "info")
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import errno
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from ...inspect.facts import Environment
+from ...inspect.mpi import holds
 from ...inspect.observation import seen
-from ...machine.host import LocalMachine, is_there, names_in
+from ...machine.host import LocalMachine, is_folder, is_there, names_in
 from ...target_tools.distributions import ENDINGS
 from ...target_tools.elf import machine_words
 from ...target_tools.files import is_below, open_regular, text_or_none
 from ...target_tools.ld_so import Search
 from ...text import counted
-from .owners import other_owner
+from .owners import is_private, other_owner
 from .protocol import NOT_SEARCHED, Outcome, Undecided, Violation, checks
 
 
@@ -114,18 +116,72 @@ def _standard_library(environment: Environment) -> Iterator[Violation]:
         return
     if python.real_series not in (None, python.series):
         return  # python.other-version reports it
-    below = (
-        environment.prefix / "bin",
-        python.real.parent,
-        *([python.home] if python.home else ()),
-    )
-    if not any(
-        _has_library(folder, f"python{python.series}", environment.root) for folder in below
-    ):
+    name, root = f"python{python.series}", environment.root
+    if not any(_has_library(folder, name, root) for folder in _homes(environment, python.real)):
         where = environment.short(python.real)
         yield Violation(
             f"there is no standard library of Python {python.series} above {where}",
             (seen(where, f"lib/python{python.series}/os.py", "missing"),),
+        )
+
+
+def _homes(environment: Environment, real: Path) -> list[Path]:
+    """Return the folders of programs beside which getpath looks for the standard library.
+
+    The last are those of the prefix that the Python was compiled for.
+    """
+    compiled = [p for p in ("/usr", "/usr/local") if holds(str(real), b"\0%b\0" % p.encode())]
+    home = environment.interpreter.home
+    own = (*([home] if home else ()), real.parent, environment.prefix / "bin")
+    return [*own, *(Path(f"{environment.root}{prefix}/bin") for prefix in compiled)]
+
+
+# Modules that Python is built without where a library was missing.
+_EXTENSIONS = ("_ctypes", "_ssl", "_hashlib", "_sqlite3", "_bz2", "_lzma", "zlib")
+
+
+def _module_missing(environment: Environment) -> Iterator[Outcome]:
+    """Look for modules in lib-dynload, and in the program and its libpython."""
+    python = environment.interpreter
+    if python.real is None or python.library is None or environment.away:
+        return  # other checks report it
+    libs = [home.parent / n for home in _homes(environment, python.real) for n in ("lib", "lib64")]
+    places = [lib / f"python{python.series}" / "lib-dynload" for lib in libs]
+    folder = next(filter(is_folder, places), None)
+    there = {name.partition(".")[0] for name in names_in(folder)} if folder else set()
+    absent = [name for name in _EXTENSIONS if name not in there]
+    search = Search(python.library, environment.environ, environment.root)
+    found = [*search.tree(str(python.real)).values()] if absent else []
+    programs = [str(python.real), *(each for each in found if each and "libpython" in each)]
+    if absent and not (folder and any(holds(each, b"PyInit_posix\0") for each in programs)):
+        yield Undecided("which modules are compiled into the Python is unknown")
+        return
+    texts = {name: b"PyInit_%b\0" % name.encode() for name in absent}
+    lacking = [name for name, text in texts.items() if not any(holds(p, text) for p in programs)]
+    if lacking:
+        where = environment.short(folder or python.real)
+        yield Violation(
+            f"the Python was built without {', '.join(lacking)}",
+            tuple(seen(where, name, "missing") for name in lacking),
+        )
+
+
+def hiding_modules(folder: str | Path) -> list[str]:
+    """Return the modules in a folder that have the name of one of the standard library."""
+    found = [
+        name
+        for name in names_in(folder)
+        if name.partition(".")[0] in sys.stdlib_module_names
+        and (name.endswith((".py", ".so")) or is_there(Path(folder, name, "__init__.py")))
+    ]
+    return [] if "os.py" in found else found  # that is a standard library itself
+
+
+def _module_hidden(environment: Environment) -> Iterator[Violation]:
+    names = hiding_modules(environment.prefix / "bin")
+    if names and environment.kind != "Python prefix":
+        yield Violation(
+            f"bin/{names[0]} hides the standard library's", tuple(seen(f"bin/{n}") for n in names)
         )
 
 
@@ -198,8 +254,8 @@ def _other_owner(environment: Environment) -> Iterator[Violation]:
     real = environment.interpreter.real
     owner = other_owner(environment, real) if real else None
     if real and owner:
-        private = is_below(real, owner.home)
-        where = f", in the home of {owner.name}" if private else ""
+        private = is_private(environment, real, owner)
+        where = f", private to {owner.name}" if private else ""
         yield Violation(
             f"{environment.short(environment.interpreter.path)} belongs to {owner.name}{where}",
             (seen(environment.short(real), "owner", owner.name),),
@@ -209,13 +265,16 @@ def _other_owner(environment: Environment) -> Iterator[Violation]:
 
 def _other_first(environment: Environment) -> Iterator[Violation]:
     """Look at PATH where the shell says that the environment is active."""
-    active = {environment.environ.get(name) for name in ("VIRTUAL_ENV", "CONDA_PREFIX")}
-    if str(environment.prefix) not in active or environment.root:
+    variables = ("VIRTUAL_ENV", "CONDA_PREFIX")
+    values = {name: environment.environ.get(name) for name in variables}
+    active = [name for name, value in values.items() if value == str(environment.prefix)]
+    if not active or environment.root:
         return
-    path = LocalMachine(environment.environ).which("python")
+    machine = LocalMachine(environment.environ)
+    path = machine.which("python") or machine.which("python3")
     if path and os.path.realpath(Path(path).parent) != os.path.realpath(environment.prefix / "bin"):
         yield Violation(
-            f"the environment is active, and python on PATH is {path}", (seen(path, "PATH"),)
+            f"{active[0]} is set, and {Path(path).name} on PATH is {path}", (seen(path, "PATH"),)
         )
 
 
@@ -311,6 +370,8 @@ CHECKS = checks(
         "python.damaged": _damaged,
         "python.library-missing": _library_missing,
         "python.standard-library-missing": _standard_library,
+        "python.module-missing": _module_missing,
+        "python.module-hidden": _module_hidden,
         "python.other-home": _other_home,
         "python.config-missing": _no_config,
         "python.left-over": _unsearched,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from ...target_tools.elf import ElfError, Library, machine_words, read_library
 from ...target_tools.files import is_below
 from .owners import foreign
 from .protocol import Violation, checks
+from .python import hiding_modules
 from .shell import first_mpi
 
 # Lists of folders or files; of the others each names one folder or file.
@@ -124,13 +124,8 @@ def _other_owner(environment: Environment) -> Iterator[Violation]:
 def _hidden(environment: Environment) -> Iterator[Violation]:
     """Look for modules before those of the standard library, and libraries before those within."""
     for folder in entries(environment, "PYTHONPATH"):
-        modules = sorted(
-            name
-            for name in names_in(folder)
-            if name.partition(".")[0] in sys.stdlib_module_names
-            and (name.endswith((".py", ".so")) or is_there(f"{folder}/{name}/__init__.py"))
-        )
-        if modules and "os.py" not in modules:  # that is a standard library itself
+        modules = hiding_modules(folder)
+        if modules:
             yield Violation(
                 f"PYTHONPATH names {folder}, whose {modules[0]} hides the standard library's",
                 tuple(seen(f"{folder}/{name}", "PYTHONPATH") for name in modules),
