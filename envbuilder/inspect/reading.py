@@ -164,7 +164,10 @@ def _outer_modules(folders: Iterable[PackageFolder]) -> Iterator[str]:
         ):
             for path in library_files(str(folder.path)):
                 first = path[len(str(folder.path)) + 1 :].partition("/")[0]
-                if first.partition(".")[0] not in names and is_extension(path):
+                name = first.partition(".")[0]
+                # Of other environments in a folder of sources nothing is imported.
+                is_other = not name or is_file(folder.path / first / "pyvenv.cfg")
+                if name not in names and not is_other and is_extension(path):
                     yield path
         names |= {name.partition(".")[0] for name in there}
 

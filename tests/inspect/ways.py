@@ -1266,6 +1266,24 @@ def variants_of_mpi4py(made: Made) -> dict[str, str]:
     return {"PATH": str(launcher(made))}
 
 
+def environments_in_sources(made: Made) -> dict[str, str]:
+    """A folder of sources on PYTHONPATH has environments in it, with modules of another MPI."""
+    one, other = mpis(made)
+    zoo.module_with(made, "first", other)
+    sources = made.prefix.parent / "sources"
+    for name in (".venv", "env"):
+        made.write(sources / name / "pyvenv.cfg", "home = /usr/bin\n")
+        module = sources / name / "lib/site-packages" / f"second{zoo.SUFFIX}"
+        zoo.compile_c(module, "", str(one), f"-Wl,-rpath,{one.parent}")
+    return {"PYTHONPATH": str(sources), "PATH": str(launcher(made))}
+
+
+def version_calculated(made: Made) -> None:
+    made.write(made.packages / "jaxlib" / "__init__.py", "")
+    made.write(made.packages / "jaxlib" / "version.py", "__version__ = str(0.4)\n")
+    made.install("jaxlib", "0.4")
+
+
 def newer_library(made: Made) -> None:
     library = made.prefix.parent / "release" / "libcolour.so.1"
     zoo.compile_release(library, "COLOUR_1")
@@ -1377,6 +1395,8 @@ HEALTHY: dict[str, Way] = {
     "a library of a later release": Way(newer_library, "", **_C),
     "two modules with one MPI": Way(same_mpi_twice, "", **_C),
     "mpi4py with a module for each MPI": Way(variants_of_mpi4py, "", **_C),
+    "environments in a folder of sources": Way(environments_in_sources, "", **_C),
+    "a version that is calculated": Way(version_calculated, ""),
     "a driver that only GPU nodes have": Way(driver_missing, "", **_C),
     "loaded modules": Way(in_shell(), "", loaded=True),
     "as the recipe asks": Way(asked(numpy=">=2,<3"), "", recipe=True),

@@ -34,14 +34,15 @@ def _other_record(environment: Environment) -> Iterator[Violation]:
         if folder is None or each is None or folder.kind not in OWN:
             continue
         path = folder.path / file
-        recorded = VERSION_LINE.search(text_or_none(environment.real(str(path))) or "")
+        text = text_or_none(environment.real(str(path))) or ""
+        recorded = VERSION_LINE.search(text)
         where, metadata = environment.short(path), environment.short(each.path)
         if recorded and _public(recorded[1]) != _public(each.version):
             yield Violation(
                 f"{file} is of {name} {recorded[1]}, the metadata of {each.version}",
                 (seen(where, "__version__", recorded[1]), seen(metadata, "Version", each.version)),
             )
-        elif recorded is None and is_file(path) and file.endswith("/version.py"):
+        elif file.endswith("/version.py") and is_file(path) and "__version__" not in text:
             yield Violation(f"{file} states no version", (seen(where, "__version__", "missing"),))
 
 
