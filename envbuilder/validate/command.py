@@ -157,7 +157,7 @@ def _validated(there: Environment, context: Context, options: ValidateOptions) -
         not_proved=ranks.refused if ranks else None,
         modules=tuple(shown(each.name, 400) for each in environment.modules),
         findings=tuple(sorted(findings, key=_place)),
-        undecided=tuple(row for row in told if row.verdict == "unknown"),
+        undecided=tuple(row for row in told if row.verdict == "unknown" and row.severity != "info"),
         unchecked=looked.unchecked,
     )
 

@@ -45,7 +45,7 @@ def test_one_file_that_only_its_owner_reads(place: Path) -> None:
     file = place / "desk.txt"
     text = file.read_text()
     assert file.stat().st_mode & 0o777 == 0o600
-    assert "library-not-found (likely)" in text
+    assert "library-not-found (possible)" in text
     assert "== The end of job.log ==" in text
     assert "== The machine ==" in text
     assert "UCX_TLS=tcp" in text

@@ -62,13 +62,13 @@ def test_names_are_read_without_regard_to_case_and_categories(
         ("python/anaconda3-5.2.0", "python"),
         ("mpi/openmpi-x86_64", "openmpi"),
         ("mvapich2-gdr/2.3.6", "mvapich2"),
-        ("intel/mpi/64/2019/5.281", "impi"),
         ("nccl2-cuda10.2-gcc/1.3.5", "nccl"),
         ("spectrum-mpi", "spectrum-mpi"),
         # Of these the name says all, or nothing.
         ("nccl/2.11.4-cuda-11.4", None),
         ("fftw/3.3.8-gcc-openmpi-4.1", None),
         ("compilers/12.2.0", None),
+        ("intel/mpi/64/2019/5.281", None),
         ("gcc/12.2.0/hdf5/1.10", None),
     ],
 )
