@@ -25,6 +25,7 @@ _OPTION = re.compile(r"(?P<name>-[A-Za-z]|--[a-z-]+)(?:[= ]\s*(?P<value>.*))?")
 # An option in the line of a package.
 _IN_LINE = re.compile(r"(?<=\S)\s+(--[a-z].*)")
 _INDEX = ("-i", "--index-url")
+# The index that pip asks where a file and its configuration state none.
 _PYPI = "https://pypi.org/simple"
 _FURTHER_INDEX = "--extra-index-url"
 _LINKS = ("-f", "--find-links")

@@ -17,13 +17,13 @@ dev = [{ name = "pytest" }]
 [[package]]
 name = "click"
 version = "8.2.1"
-source = { registry = "https://pypi.org/simple" }
+source = { registry = "https://index.example.org/simple" }
 dependencies = [{ name = "colorama", marker = "sys_platform == 'win32'" }]
 wheels = [{ url = "https://x.example/click-8.2.1-py3-none-any.whl", hash = "sha256:0" }]
 [[package]]
 name = "colorama"
 version = "0.4.6"
-source = { registry = "https://pypi.org/simple" }
+source = { registry = "https://index.example.org/simple" }
 [[package]]
 name = "torch"
 version = "2.3.0+cu121"
@@ -35,12 +35,12 @@ opt = [{ name = "opt-einsum" }]
 [[package]]
 name = "nccl"
 version = "2.20.5"
-source = { registry = "https://pypi.org/simple" }
+source = { registry = "https://index.example.org/simple" }
 wheels = [{ url = "https://x.example/nccl-2.20.5-py3-none-win_amd64.whl" }]
 [[package]]
 name = "opt-einsum"
 version = "3.4.0"
-source = { registry = "https://pypi.org/simple" }
+source = { registry = "https://index.example.org/simple" }
 sdist = { url = "https://x.example/opt_einsum-3.4.0.tar.gz" }
 """
 
@@ -52,7 +52,7 @@ def lines_of(notes: tuple[str, ...]) -> list[int]:
 def test_a_lock_of_uv_is_what_its_project_needs_on_linux() -> None:
     asked, notes = python_lock.read_uv(source_of(UV.encode(), "uv.lock"))
     assert asked.pip == (
-        "--index-url https://pypi.org/simple",
+        "--index-url https://index.example.org/simple",
         "--extra-index-url https://torch.example/cu121",
         "click==8.2.1",
         "torch==2.3.0+cu121",
