@@ -191,22 +191,29 @@ def _symbol_missing(environment: Environment) -> Iterator[Outcome]:
     search = Search(python.library, environment.environ, environment.root)
     preload = re.split(r"[:\s]", environment.environ.get("LD_PRELOAD", ""))
     base = [str(python.real), *search.tree(str(python.real)).values(), *preload]
-    always = frozenset().union(*(_symbols(environment.real(p))[0] for p in base if p))
+    tables = [_symbols(environment.real(p)) for p in base if p]
+    always = frozenset().union(*(table[0] for table in tables if table))
     if "PyObject_Str" not in always:
         yield Undecided("the symbols of the interpreter cannot be read")
         return
     for each in environment.libraries:
         name = environment.name(each.path)
-        defined, required = _symbols(environment.real(each.path)) if each.module else (set(), set())
+        own = _symbols(environment.real(each.path)) if each.module else None
         paths = [environment.loaded(each, needed) for needed in each.tree]
         # library.missing, or a check of Horovod's, reports the others.
-        if f"PyInit_{Path(each.stem).name}" in defined and None not in paths:
-            missing = required - always
-            others = (e.path for e in environment.libraries if e.library.soname not in each.tree)
-            for path in (*filter(None, paths), *others):
-                missing = missing and missing - _symbols(environment.real(path))[0]
-            if missing and not name.startswith((*_OPTIONAL, "horovod/")):
-                yield _lacking(environment, each, sorted(missing))
+        if own is None or f"PyInit_{Path(each.stem).name}" not in own[0] or None in paths:
+            continue
+        missing = own[1] - always
+        others = (e.path for e in environment.libraries if e.library.soname not in each.tree)
+        unread = False
+        for path in (*filter(None, paths), *others):
+            table = _symbols(environment.real(path)) if missing else None
+            missing = missing - table[0] if table else missing
+            unread = unread or (bool(missing) and table is None)
+        if missing and unread:
+            yield Undecided("a library that may have its symbols cannot be read", name)
+        elif missing and not name.startswith((*_OPTIONAL, "horovod/")):
+            yield _lacking(environment, each, sorted(missing))
 
 
 def _lacking(environment: Environment, native: NativeLibrary, names: list[str]) -> Violation:
@@ -225,12 +232,12 @@ def _lacking(environment: Environment, native: NativeLibrary, names: list[str]) 
 
 
 @lru_cache(maxsize=4096)
-def _symbols(path: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return what a library defines and requires; nothing of one that cannot be read."""
+def _symbols(path: str) -> tuple[frozenset[str], frozenset[str]] | None:
+    """Return what a library defines and requires; None: it cannot be read."""
     try:
         defined, required = dynamic_symbols(path)
     except (ElfError, OSError):
-        return frozenset(), frozenset()
+        return None
     return frozenset(defined), frozenset(required)
 
 
